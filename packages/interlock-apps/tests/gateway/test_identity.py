@@ -240,11 +240,12 @@ async def test_a_link_works_once_and_only_in_the_browser_that_began() -> None:
         leads_to = await mine.press(address)
         assert (await mine.request("GET", address))[0] == 404  # used up
         _, back, _ = await mine.request("GET", leads_to)
-        status, _, text = await other.request("GET", back)
-        assert status == 403
-        assert "Nothing was connected" in text
-        # That try has used the state up: nobody can finish now.
-        assert (await mine.request("GET", back))[0] == 403
+        for cookie in ("", "interlock-connect=of-the-other"):
+            status, _, text = await other.request("GET", back, cookie=cookie)
+            assert status == 403
+            assert "Nothing was connected" in text
+        assert (await mine.request("GET", back))[0] == 200
+        assert (await mine.request("GET", back))[0] == 403  # used up
 
 
 async def test_a_form_of_another_site_is_refused() -> None:

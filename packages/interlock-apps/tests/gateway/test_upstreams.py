@@ -161,7 +161,7 @@ async def test_a_process_that_has_died_is_started_again(tmp_path: Path, shared: 
         assert [state.condition for state in gateway.upstreams()] == ["up"]
 
 
-async def test_a_slow_server_is_given_the_time_of_its_entry() -> None:
+async def test_a_call_ends_after_the_time_of_the_entry() -> None:
     slow = Server("slow")
 
     @slow.tool
@@ -170,10 +170,16 @@ async def test_a_slow_server_is_given_the_time_of_its_entry() -> None:
         await asyncio.get_running_loop().create_future()
         return ""
 
-    text = '[servers.slow]\ncommand = ["slow"]\ntimeout = 50\n'
-    async with connected(gateway_of(settings_of(text), {"slow": slow})) as client:
-        with pytest.raises(McpError, match="did not answer within"):
-            await client.call_tool("slow__wait")
+    upstream = Upstream("slow", lambda: Client(slow), timeout=0.05)
+    front = Server("front")
+    front.mount(_Plain(upstream))
+    async with Client(front) as client:
+        await upstream.ensure()
+        front.settle_mounts()
+        with pytest.raises(McpError, match="slow did not answer within 0.05 s"):
+            await client.call_tool("wait")
+        assert upstream.condition == "up"  # one slow call says nothing about the others
+        await upstream.close()
 
 
 def _personal(most: int, clock: Clock) -> PersonalUpstreams:

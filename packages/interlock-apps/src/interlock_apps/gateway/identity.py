@@ -145,14 +145,16 @@ class ConnectRecords:
         """Receive the redirect of the browser.
 
         Returns:
-            Whether it belongs to a login that this browser began for this server. The state is used
-            up in any case.
+            Whether it belongs to a login that this browser began for this server. Then the state is
+            used up.
         """
-        found = await self._vault.pop(_STATES, digest(state))
+        found = await self._vault.get(_STATES, digest(state))
         if found is None:
             return False
         login = _read_login(found)
         if login.server != server or not secrets.compare_digest(login.browser, digest(browser)):
+            return False
+        if await self._vault.pop(_STATES, digest(state)) is None:
             return False
         until = self._until()
         return await self._vault.add(_ANSWERS, digest(state), query.encode(), until=until)

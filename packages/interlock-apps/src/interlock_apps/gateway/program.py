@@ -321,7 +321,7 @@ class Gateway:
                 self._guards[name].scopes = settings.views[name].scopes
         for name in [name for name in self._views if name not in settings.views]:
             self._guards.pop(name, None)
-            self._spawn(self._remove_view(name))
+            self._spawn(self._remove_view(name, self._views.pop(name)))
         if self._serves_http:
             await self._open_apps()
         for one in removed:
@@ -339,8 +339,7 @@ class Gateway:
         await asyncio.sleep(_GRACE)
         await protections.aclose()
 
-    async def _remove_view(self, name: str) -> None:
-        view = self._views.pop(name)
+    async def _remove_view(self, name: str, view: View) -> None:
         await self._close_app(name, _GRACE)
         await view.aclose()
 

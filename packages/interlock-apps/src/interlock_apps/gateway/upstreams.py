@@ -118,6 +118,8 @@ class Upstream:
         self._changed: dict[object, Callable[[], None]] = {}
         self._forget: Callable[[], object] = lambda: None
         self._lock = asyncio.Lock()
+        self._logins = 0
+        self._overcome: str | None = None  # the problem of the source before the last success
         self._idle: asyncio.Event | None = None  # set when the last call of a removed server ends
 
     # -- its state ---------------------------------------------------------------------------------
@@ -156,6 +158,8 @@ class Upstream:
     def problem(self) -> str:
         """Why it cannot be used, as far as that is known; empty if it can."""
         kept: str | None = getattr(self._source, "problem", None)
+        if kept == self._overcome:
+            kept = None
         return self.words or kept or ""
 
     @property
@@ -358,11 +362,18 @@ class Upstream:
             await self.ensure()
             if not self.needs_login:
                 return
+        logins = self._logins
         await self.account.connect(x)
+        if self._logins != logins:  # another caller has waited for the same login
+            await self.ensure()
+            return
+        self._logins += 1
         self.needs_login = False
         await self.reopen()
 
     def _succeed(self) -> None:
+        # The source learns that only when it reads the lists again.
+        self._overcome = getattr(self._source, "problem", None)
         self.failures = 0
         self.words = ""
         self._breaker.succeeded()
