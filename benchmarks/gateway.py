@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 from .child import Child
@@ -34,6 +34,7 @@ _PROXY = Peer(
     "fastmcp",
     env=PEERS_BY_NAME["fastmcp"].env,
 )
+Running = AbstractContextManager[tuple[Child, int]]
 _MANY = """
 from interlock import Server
 
@@ -60,7 +61,7 @@ def main() -> None:
     options = parser.parse_args()
     samples: dict[tuple[str, str], list[Sample]] = defaultdict(list)
     with ExitStack() as stack:
-        children = {name: stack.enter_context(child) for name, child in started(options.peers)}
+        children = {name: stack.enter_context(run) for name, run in started(options.peers)}
         for _ in range(options.rounds):
             for name, (child, port) in children.items():
                 for revision in (STATELESS, HANDSHAKE):
@@ -109,7 +110,7 @@ def running(command: list[str], env: dict[str, str], port: int) -> Iterator[tupl
         yield child, port
 
 
-def started(names: list[str]) -> Iterator[tuple[str, object]]:
+def started(names: list[str]) -> Iterator[tuple[str, Running]]:
     """Yield each program, which runs once its block is entered; the server behind comes first."""
     ours = PEERS_BY_NAME["interlock"]
     behind = ours.command("web", STATELESS, "plain", str(PORT), "usual")

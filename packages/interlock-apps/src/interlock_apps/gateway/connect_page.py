@@ -61,7 +61,7 @@ class ConnectPage:
     async def __call__(self, scope: object, receive: object, send: object) -> None:
         """Serve one request."""
         request = Request(scope)  # type: ignore[arg-type]  # an ASGI scope
-        if request.headers.get("host", "") != self._host:  # DNS rebinding
+        if request.headers.get("host", "") != self._host:  # a page of another site
             answer = _page(
                 "Not this address", f"<p>Open this page at {_shown(self._host)}.</p>", 421
             )

@@ -106,7 +106,9 @@ class FrontApp:
         """Return the app of a path; None for the default view."""
         doors = self._doors
         if path in _READY and (unready := doors.unready()):
-            return HttpResponse({"status": "unready", "servers": [*unready]}, 503)
+            answer: Any = HttpResponse({"status": "unready", "servers": [*unready]}, 503)
+            refusing: ASGIApp = answer
+            return refusing
         if path.startswith("/connect/"):
             return doors.connect_app
         named = path.removeprefix(_METADATA) if path.startswith(_METADATA) else path[1:]

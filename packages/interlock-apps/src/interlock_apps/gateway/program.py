@@ -419,9 +419,10 @@ class Gateway:
         """Open the endpoint of each view but the default one."""
         for name, view in self._views.items():
             if name and name in self._settings.views and name not in self._apps:
+                guard: Any = self._guard(name)
                 app = view.server.http_app(
                     self._settings.path_of(name),
-                    guard=self._guard(name),
+                    guard=guard,
                     store=self._settings.listen.store,
                     hosts=hosts_of(self._settings),
                     health=None,
@@ -656,6 +657,7 @@ def _run(
         gateway.server.run("stdio", log="off")
         return
     host, port = settings.address
+    front: Any = gateway.front()
     gateway.server.run(
         "http",
         host=host,
@@ -663,6 +665,6 @@ def _run(
         workers=settings.listen.workers,
         store=settings.listen.store,
         hosts=hosts_of(settings),
-        guard=gateway.front(),
+        guard=front,
         on_ready=on_ready or (lambda address: None),
     )

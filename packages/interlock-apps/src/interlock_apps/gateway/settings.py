@@ -492,12 +492,12 @@ class _Reader:
         config = self._entries(raw_entries)
         entries = {entry.id: entry for entry in config.entries if not entry.disabled}
         for problem in config.problems:
-            where = ("servers", problem.id) if problem.id else ("servers",)
+            place: tuple[str, ...] = ("servers", problem.id) if problem.id else ("servers",)
             unknown = re.fullmatch(r"its (\S+) is unknown and not used", problem.words)
             if unknown is not None:
-                self._unknown((*where, unknown[1]), unknown[1], (*own, *_ENTRY))
+                self._unknown((*place, unknown[1]), unknown[1], (*own, *_ENTRY))
             else:
-                self._add(where, problem.words)
+                self._add(place, problem.words)
         return (
             {name: entries[name] for name in table if name in entries},
             {name: servers[name] for name in table if name in entries and name in servers},
