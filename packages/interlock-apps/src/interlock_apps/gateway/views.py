@@ -274,6 +274,7 @@ class MountedServers:
     async def apply(self, plans: Sequence[MountPlan]) -> None:
         """Mount what is new or has changed, and unmount what is gone. Running calls go on."""
         wanted = {plan.upstream.name: plan for plan in plans}
+        had = dict(self._mounts)
         for name, (plan, mount) in list(self._mounts.items()):
             new = wanted.get(name)
             if new is None or not new.is_same(plan):
@@ -283,6 +284,10 @@ class MountedServers:
             if name not in self._mounts:
                 self._mounts[name] = plan, self._mount(plan)
         self._cold = [plan.upstream for plan in plans if not plan.upstream.was_tried]
+        if had and had != self._mounts:
+            # The lists of a server that was never opened are unknown: clients ask for them again.
+            for what in ("tools", "prompts", "resources"):
+                self.server.changed(what)
 
     def _mount(self, plan: MountPlan) -> Mount:
         inner: Source = UpstreamSource(plan.upstream)
