@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import runpy
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from tests.cli.conftest import Command, Program
+from tests.cli.sites import Site
 
 SERVER = """
 from interlock import Context, Server, ToolError
@@ -187,3 +190,61 @@ def test_the_ending_chooses_the_kind(interlock: Command, tmp_path: Path) -> None
     refused = interlock("replay", tape, "--as", "client", "--save-test", "x.yaml", "--", "true")
     assert refused.exit_code == 2
     assert "ends with neither .py nor .toml" in refused.stderr
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    made = Site()
+    yield made
+    made.close()
+
+
+CONVERSATION = (
+    '{"about":{"url":"http://127.0.0.1:1/mcp"}}',
+    '{"client":{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":'
+    '"2025-06-18","capabilities":{},"clientInfo":{"name":"hand","version":"1"}}}}',
+    '{"server":{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":'
+    '{"tools":{}},"serverInfo":{"name":"stranger","version":"0"}}}}',
+    '{"client":{"jsonrpc":"2.0","method":"notifications/initialized"}}',
+    '{"client":{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hello"}}}',
+    '{"server":{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"hello"}]}}}',
+)
+
+
+def test_replay_to_a_url(
+    interlock: Command, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit codes for the same answers, other answers, and no server; and the saved test."""
+    monkeypatch.setenv("KEY", "x1")
+    tape = tmp_path / "hello.tape"
+    tape.write_text("\n".join(CONVERSATION), encoding="utf-8")
+    saved = tmp_path / "test_hello.py"
+    same = interlock(
+        *("replay", tape, site.url, "--as", "client", "--header", "X-Key: $KEY"),
+        *("--save-test", saved),
+    )
+    assert (same.exit_code, same.stdout) == (0, "No differences in 5 messages.\n")
+    assert {head.get("x-key") for head in site.heads} == {"x1"}
+    assert site.heads[-1]["mcp-protocol-version"] == "2025-06-18"
+    runpy.run_path(str(saved))["test_hello"]()
+    assert interlock("test", tape, site.url).stdout.endswith("1 passed, 0 failed.\n")
+    suite = tmp_path / "hello.toml"
+    interlock("replay", tape, site.url, "--as", "client", "--save-test", suite)
+    assert f'target = "{site.url}"' in suite.read_text(encoding="utf-8")
+    passed = interlock("test", suite)
+    assert (passed.exit_code, passed.stdout.splitlines()[-1]) == (0, "1 passed, 0 failed.")
+    assert interlock("test", suite, f"{site.root}/locked").exit_code == 3
+    tape.write_text("\n".join(CONVERSATION).replace('"text":"hello"', '"text":"bye"'))
+    other = interlock("replay", tape, site.url, "--as", "client")
+    assert other.exit_code == 3
+    assert 'tools/call hello, /result/content/0/text: expected "bye", got "hello"' in other.stdout
+    with pytest.raises(AssertionError):
+        runpy.run_path(str(saved))["test_hello"]()
+    away = interlock("replay", tape, f"{site.root}/locked", "--as", "client")
+    assert away.exit_code == 4
+    assert "log in" in away.stderr
+    assert interlock("test", tape, f"{site.root}/locked").exit_code == 4
+    for words in ((), (site.url, "--", "true")):
+        unclear = interlock("replay", tape, "--as", "client", *words)
+        assert unclear.exit_code == 2
+        assert "recorded with: http://127.0.0.1:1/mcp" in unclear.stderr

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .mock import MockServer
     from .playback import Playback, replay_to_client, replay_to_server
     from .recorder import Recorder
-    from .regression import replay_recording, server_process
+    from .regression import replay_recording, server_at, server_process
     from .saved_suite import suite_text
     from .writer import RecordedConnection
 
@@ -58,7 +58,7 @@ _MODULES = {
     ".mock": ("MockServer",),
     ".playback": ("Playback", "replay_to_client", "replay_to_server"),
     ".recorder": ("Recorder",),
-    ".regression": ("replay_recording", "server_process"),
+    ".regression": ("replay_recording", "server_at", "server_process"),
     ".saved_suite": ("suite_text",),
     ".writer": ("RecordedConnection",),
 }
@@ -89,6 +89,7 @@ __all__ = [
     "replay_to_client",
     "replay_to_server",
     "secrets_of_process",
+    "server_at",
     "server_process",
     "suite_text",
 ]

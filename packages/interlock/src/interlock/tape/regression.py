@@ -2,9 +2,10 @@
 
 Responses and questions of the server are compared by value. Values that differ in each run (states,
 cursors, task ids, UUIDs, times, the server's version) are mapped: the server's new value takes the
-place of the recorded one wherever the client sends it back. Responses may come in any order.
-Progress and log messages are not compared, because their number depends on the speed of the
-machine.
+place of the recorded one wherever the client sends it back. So do the names that the server gives
+the questions of an `input_required` result. Responses may come in any order, and notifications
+before or after them. Progress and log messages are not compared, because their number depends on
+the speed of the machine.
 """
 
 from __future__ import annotations
@@ -17,14 +18,24 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import UNSET
 
+from ..http11.fetch import Authorizer
 from ..transport.channel import Channel
 from ..transport.pipes import open_pipe_channel
 from ..types.base import RequestId
-from ..wire.jsonrpc import Envelope, Frame, Malformed, encode_json, open_envelope
+from ..wire.jsonrpc import (
+    Envelope,
+    Frame,
+    Malformed,
+    encode_json,
+    is_batch,
+    open_batch,
+    open_envelope,
+)
 from ..wire.lines import DEFAULT_LIMIT
 from .blanking import RECORDED_VOLATILE, RecordedBlanking
 from .blanks import Blanks
@@ -110,6 +121,53 @@ async def server_process(
         await asyncio.to_thread(process.wait)
 
 
+@contextlib.asynccontextmanager
+async def server_at(
+    url: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    auth: Authorizer | None = None,
+) -> AsyncIterator[Channel]:
+    """Yield a channel to a server at a URL. Each message is sent as it is written.
+
+    Args:
+        url: `https://host/path` or `http://`, `unix:///path` or `tcp://host:port`.
+        headers: Headers of every HTTP request.
+        auth: Authorizes each HTTP request, such as `interlock.auth.OAuth`.
+
+    Raises:
+        InterlockError: The server cannot be reached, or refuses access. Over HTTP the block ends
+            first, because each message is a request of its own.
+        ValueError: The URL has none of these forms.
+    """
+    parts = urlsplit(url)
+    if parts.scheme in ("http", "https"):
+        from .http_replay import HttpReplayChannel  # late: a server of a command needs no HTTP
+
+        posting = HttpReplayChannel(url, headers=headers, auth=auth)
+        try:
+            yield posting
+        finally:
+            await posting.aclose()
+        if posting.error is not None:
+            raise posting.error
+        return
+    from ..transport.sockets import connect  # late: as above
+
+    if parts.scheme == "unix" and parts.netloc + parts.path:
+        channel = await connect(parts.netloc + parts.path)
+    elif parts.scheme == "tcp" and parts.hostname and parts.port:
+        channel = await connect((parts.hostname, parts.port))
+    else:
+        raise ValueError(
+            f"{url} is not an address; use https://host/path, unix:///path or tcp://host:port"
+        )
+    try:
+        yield channel
+    finally:
+        await channel.aclose()
+
+
 class _Regression:
     def __init__(
         self,
@@ -121,7 +179,9 @@ class _Regression:
     ) -> None:
         blanking = RecordedBlanking((*RECORDED_VOLATILE, *volatile))
         self._lines = [
-            msgspec.structs.replace(line, frame=blanking.frame(line)) for line in tape.lines
+            part
+            for line in tape.lines
+            for part in _messages_of(msgspec.structs.replace(line, frame=blanking.frame(line)))
         ]
         self._blanks = Blanks()
         self._blanks.values.update(blanking.literals)
@@ -131,6 +191,7 @@ class _Regression:
         self._differences: list[str] = []
         self._methods: dict[RequestId, str] = {}  # of the client's requests, for messages
         self._questions: dict[RequestId, RequestId] = {}  # recorded id of the server -> its id now
+        self._keys: dict[str, str] = {}  # recorded name of a question in a result -> its name now
         self._responses: dict[RequestId, Frame] = {}
         self._asked: list[tuple[Envelope, Frame]] = []
         self._notifications: deque[tuple[str, Frame]] = deque()
@@ -148,10 +209,13 @@ class _Regression:
 
     def _sort(self, frame: Frame) -> None:
         try:
-            envelope = open_envelope(frame)
+            for each in open_batch(frame) if is_batch(frame) else [frame]:
+                self._sort_one(each)
         except Malformed as bad:
             self._differences.append(f"the server sent what is not JSON-RPC: {bad}")
-            return
+
+    def _sort_one(self, frame: Frame) -> None:
+        envelope = open_envelope(frame)
         if envelope.method is UNSET:
             if isinstance(envelope.id, int | str):
                 self._responses[envelope.id] = frame
@@ -174,6 +238,9 @@ class _Regression:
     def _send(self, line: Line, number: int) -> None:
         message = line.message
         if not isinstance(message, dict):
+            for each in message if isinstance(message, list) else ():
+                if isinstance(each, dict) and isinstance(each.get("id"), int | str):
+                    self._methods[each["id"]] = _title(each) if "method" in each else "a batch"
             self._channel.send([line.frame])
             return
         try:
@@ -185,6 +252,7 @@ class _Regression:
         if "method" in message:
             if isinstance(id, int | str):
                 self._methods[id] = _title(message)
+            self._rename_answers(message)
         elif isinstance(id, int | str):
             message["id"] = self._questions.get(id, id)
         self._channel.send([encode_json(message)])
@@ -243,12 +311,35 @@ class _Regression:
         if "method" in message:  # the ids of its questions are the server's own
             expected.pop("id", None)
             got.pop("id", None)
+        self._rename_questions(expected, got)
         self._differences += [
             f"{where}, {difference}"
             for difference in self._blanks.differences(expected, got)
             if not self._is_ignored(difference)
         ]
         return True
+
+    # -- questions in results ----------------------------------------------------------------------
+
+    def _rename_questions(self, expected: dict[str, Any], got: dict[str, Any]) -> None:
+        """Give the questions of an `input_required` result the recorded names, in order. The names
+        are the server's own, and may differ in each run.
+        """
+        recorded = _questions_of(expected)
+        now = _questions_of(got)
+        if len(recorded) != len(now) or recorded.keys() == now.keys():
+            return
+        self._keys.update(zip(recorded, now, strict=True))
+        got["result"]["inputRequests"] = dict(zip(recorded, now.values(), strict=True))
+
+    def _rename_answers(self, message: dict[str, Any]) -> None:
+        """Give the answers to such questions the names that the server has used."""
+        params = message.get("params")
+        answers = params.get("inputResponses") if isinstance(params, dict) else None
+        if isinstance(answers, dict):
+            params["inputResponses"] = {
+                self._keys.get(name, name): answer for name, answer in answers.items()
+            }
 
     def _is_ignored(self, difference: str) -> bool:
         path = difference.partition(": ")[0]
@@ -269,3 +360,20 @@ def _title(message: Mapping[str, Any]) -> str:
     params = message.get("params")
     name = params.get("name") or params.get("uri") if isinstance(params, dict) else None
     return f"{message['method']} {name}" if isinstance(name, str) else str(message["method"])
+
+
+def _questions_of(message: Mapping[str, Any]) -> dict[str, Any]:
+    """The questions of an `input_required` result, by name."""
+    result = message.get("result")
+    questions = result.get("inputRequests") if isinstance(result, dict) else None
+    return questions if isinstance(questions, dict) else {}
+
+
+def _messages_of(line: Line) -> list[Line]:
+    """The messages of a batch of the server, whose order and grouping are its own; any other line
+    as it is.
+    """
+    message = line.message
+    if line.sender == "client" or not isinstance(message, list):
+        return [line]
+    return [msgspec.structs.replace(line, frame=encode_json(each)) for each in message]

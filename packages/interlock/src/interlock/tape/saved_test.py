@@ -13,11 +13,11 @@ import asyncio
 import sys
 from pathlib import Path
 
-from interlock.tape import TapeFile, replay_recording, server_process
+from interlock.tape import TapeFile, replay_recording, {reach}
 
 HERE = Path(__file__).parent
 TAPE = HERE / {tape!r}
-COMMAND = [{command}]
+{target}
 
 
 async def replay() -> list[str]:
@@ -26,7 +26,7 @@ async def replay() -> list[str]:
         recorded = [tape.conversation(name) for name in {connections}]
     found = []
     for conversation in recorded:
-        async with server_process(COMMAND, cwd=HERE / {folder!r}) as channel:
+        async with {reached} as channel:
             found += await replay_recording(
                 conversation, channel, volatile={volatile!r}, ignore={ignore!r}
             )
@@ -43,16 +43,19 @@ def write_test(
     path: Path,
     tape: Path,
     command: Sequence[str],
+    url: str,
     connection: str | None,
     volatile: Sequence[str],
     ignore: Sequence[str],
 ) -> None:
-    """Write a test that starts a command and replays a tape to it.
+    """Write a test that replays a tape to a server: the process of a command, or one at a URL.
 
     Args:
         path: The file of the test. It must not exist.
         tape: The tape, which the test refers to by its path relative to the test.
-        command: The command of the server, run in the folder that is current now.
+        command: The command of the server, run in the folder that is current now; empty for one at
+            a URL.
+        url: The URL of the server, which is written into the test; empty for a command.
         connection: The connection of the tape; None for all.
         volatile: More members whose values differ in each run.
         ignore: Paths that are not compared.
@@ -70,9 +73,12 @@ def write_test(
     ]
     text = _TEXT.format(
         tape=os.path.relpath(tape, here),
-        command=", ".join(words),
+        reach="server_at" if url else "server_process",
+        target=f"URL = {url!r}" if url else f"COMMAND = [{', '.join(words)}]",
+        reached="server_at(URL)"
+        if url
+        else f"server_process(COMMAND, cwd=HERE / {os.path.relpath(Path.cwd(), here)!r})",
         connections="tape.connections" if connection is None else [connection],
-        folder=os.path.relpath(Path.cwd(), here),
         volatile=list(volatile),
         ignore=list(ignore),
         name=name,

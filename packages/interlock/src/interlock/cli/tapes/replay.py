@@ -8,16 +8,21 @@ from pathlib import Path
 
 import click
 
-from ...tape import MockServer, Tape, replay_recording, server_process
+from ...redaction import url_without_secrets
+from ...tape import MockServer, Tape, replay_recording
 from ...tape.regression import PATIENCE
 from ...transport.stdio import own_streams
+from ...types import InterlockError
 from .. import exits
+from ..screen import ERROR
 from ..targets.trailing_command import COMMAND, TargetCommand
+from .replay_target import ReplayTarget, replay_target, with_url_options
 from .saved_tests import load_conversations, save_test, saved_test_path
 
 
 @click.command("replay", cls=TargetCommand)
 @click.argument("tape", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("target", required=False)
 @click.option(
     "--as",
     "part",
@@ -56,13 +61,17 @@ from .saved_tests import load_conversations, save_test, saved_test_path
     help="client: write a test that does the same: FILE.py for pytest, FILE.toml for "
     "`interlock test`.",
 )
+@with_url_options
 def replay(
     tape: Path,
+    target: str | None,
     part: str,
     connection: str | None,
     timeout: float,
     ignore: tuple[str, ...],
     volatile: tuple[str, ...],
+    headers: tuple[str, ...],
+    account: str,
     saved: Path | None,
 ) -> None:
     """Replay a TAPE to a client or to a server.
@@ -71,40 +80,50 @@ def replay(
     matches a recorded one with the same method and params, in order. A request that the tape has no
     answer for is an error, which names the nearest recorded request.
 
-    As a client, the tape starts the COMMAND for each connection, sends what the client sent, and
-    compares the answers.
-    Ids, states, cursors, UUIDs, times and the version of the server may differ. The command of the
-    tape is shown, and never run.
+    As a client, the tape sends a server what the client sent, and compares the answers. The server
+    is the COMMAND after --, which is started for each connection, or the TARGET: a file,
+    https://host/path, unix:///path or tcp://host:port. A recording over one transport replays over
+    the others. Ids, states, cursors, UUIDs, times and the version of the server may differ. The
+    command of the tape is shown, and never run.
 
-    The exit code is 0 if nothing differs, and 3 otherwise.
+    The exit code is 0 if nothing differs, 3 if something does, and 4 if the server cannot be
+    reached.
 
     \b
     interlock replay files.tape --as server
     interlock replay files.tape --as client -- python server.py
+    interlock replay files.tape --as client https://files.example.com/mcp
     interlock replay files.tape --as client --save-test test_files.py -- python server.py
     """
     command: list[str] = click.get_current_context().meta.get(COMMAND, [])
     conversations = list(load_conversations(tape, connection).values())
     if part == "server":
-        if command:
-            raise click.UsageError("--as server starts no command.")
+        if command or target is not None:
+            raise click.UsageError("--as server uses no other server.")
         sys.exit(asyncio.run(_serve(MockServer(*conversations))))
-    if not command:
-        recorded = " ".join(map(str, conversations[0].about.get("command", ["COMMAND"])))
+    if bool(command) == (target is not None):
         raise click.UsageError(
-            f"Write the command that starts the server after --. The tape was recorded with: "
-            f"{recorded}"
+            "Name one server: a TARGET, or the command that starts it after --. The tape was "
+            f"recorded with: {_recorded_target(conversations[0])}"
         )
-    found = [
-        difference
-        for conversation in conversations
-        for difference in asyncio.run(_compare(conversation, command, timeout, volatile, ignore))
-    ]
+    server = replay_target(target, command, headers, account)
+    try:
+        found = [
+            difference
+            for conversation in conversations
+            for difference in asyncio.run(_compare(conversation, server, timeout, volatile, ignore))
+        ]
+    except OSError as bad:
+        raise click.ClickException(f"{server.name}: {bad.strerror}") from None
+    except InterlockError as bad:
+        click.echo(f"{ERROR}{bad}", err=True)
+        sys.exit(exits.UNREACHABLE)
     if saved is not None:
         save_test(
             saved,
             tape,
-            command=command,
+            command=server.command,
+            url=server.url,
             connection=connection,
             volatile=volatile,
             ignore=ignore,
@@ -114,6 +133,14 @@ def replay(
     if found:
         sys.exit(exits.REFUSED)
     click.echo(f"No differences in {sum(map(len, conversations))} messages.")
+
+
+def _recorded_target(tape: Tape) -> str:
+    """The command or the URL that a tape was recorded with."""
+    url = tape.about.get("url")
+    if isinstance(url, str):
+        return url_without_secrets(url)
+    return " ".join(map(str, tape.about.get("command", ["COMMAND"])))
 
 
 async def _serve(mock: MockServer) -> int:
@@ -126,15 +153,12 @@ async def _serve(mock: MockServer) -> int:
 
 async def _compare(
     tape: Tape,
-    command: list[str],
+    server: ReplayTarget,
     patience: float,
     volatile: tuple[str, ...],
     ignore: tuple[str, ...],
 ) -> list[str]:
-    try:
-        async with server_process(command) as channel:
-            return await replay_recording(
-                tape, channel, patience=patience, volatile=volatile, ignore=ignore
-            )
-    except OSError as bad:
-        raise click.ClickException(f"{command[0]}: {bad.strerror}") from None
+    async with server.connect() as channel:
+        return await replay_recording(
+            tape, channel, patience=patience, volatile=volatile, ignore=ignore
+        )

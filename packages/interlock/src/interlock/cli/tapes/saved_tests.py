@@ -74,9 +74,7 @@ def save_test(
     """
     try:
         if path.suffix == ".py":
-            if url:
-                raise click.UsageError("For a server at a URL, save the test as FILE.toml.")
-            write_test(path, tape, command, connection, volatile, ignore)
+            write_test(path, tape, command, url_without_secrets(url), connection, volatile, ignore)
         else:
             conversations = {
                 f"connection {name}": each

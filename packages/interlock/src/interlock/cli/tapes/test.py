@@ -11,32 +11,55 @@ from xml.etree import ElementTree
 import click
 
 from ... import Answers, Client
-from ...tape import TapeError, TapeFile, replay_recording, server_process
+from ...tape import TapeError, TapeFile, replay_recording
+from ...types import InterlockError
 from .. import exits
-from ..screen import say
-from ..targets.reach import Environment, reach_command, reach_target
+from ..screen import ERROR, say
+from ..targets.reach import Environment, reach_command, reach_target, web_options
 from ..targets.trailing_command import COMMAND, TargetCommand
+from .replay_target import replay_target, with_url_options
 from .suite import Outcome, Suite, SuiteError, run_suite
 
 
 @click.command("test", cls=TargetCommand)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("target", required=False)
+@with_url_options
 @click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Write JUnit XML.")
 @click.option("--update", is_flag=True, help="Save the snapshots instead of comparing with them.")
-def test(file: Path, junit: Path | None, update: bool) -> None:
+def test(
+    file: Path,
+    target: str | None,
+    headers: tuple[str, ...],
+    account: str,
+    junit: Path | None,
+    update: bool,
+) -> None:
     """Test a server with a suite in TOML, or with a recording.
 
-    A suite names its target; a COMMAND after -- replaces it. A recording is replayed to the
-    COMMAND, and each connection is a test. The exit code is 0 if all tests pass, and 3 otherwise.
+    A suite names its target; a TARGET or a COMMAND after -- replaces it. A recording is replayed to
+    the TARGET or the COMMAND, and each connection is a test. TARGET is a file, https://host/path,
+    unix:///path or tcp://host:port. The exit code is 0 if all tests pass, 3 if one fails, and 4 if
+    a server at a URL cannot be used.
 
     \b
     interlock test suite.toml
     interlock test suite.toml --junit report.xml -- python server.py
     interlock test session.tape -- python server.py
+    interlock test session.tape https://staging.example.com/mcp --junit report.xml
     """
     command: list[str] = click.get_current_context().meta.get(COMMAND, [])
-    is_suite = file.suffix == ".toml"
-    outcomes = _run_suite(file, command, update) if is_suite else _run_tape(file, command)
+    if command and target is not None:
+        raise click.UsageError("Name one server: a TARGET, or a command after --.")
+    try:
+        outcomes = (
+            _run_suite(file, target, command, headers, account, update)
+            if file.suffix == ".toml"
+            else _run_tape(file, target, command, headers, account)
+        )
+    except InterlockError as bad:
+        click.echo(f"{ERROR}{bad}", err=True)
+        click.get_current_context().exit(exits.UNREACHABLE)
     if junit is not None:
         try:
             junit.write_bytes(junit_xml(file.name, outcomes))
@@ -48,18 +71,29 @@ def test(file: Path, junit: Path | None, update: bool) -> None:
         click.get_current_context().exit(exits.REFUSED)
 
 
-def _run_suite(file: Path, command: Sequence[str], update: bool) -> list[Outcome]:
+def _run_suite(
+    file: Path,
+    target: str | None,
+    command: Sequence[str],
+    headers: Sequence[str],
+    account: str,
+    update: bool,
+) -> list[Outcome]:
     try:
         suite = Suite.load(file)
     except SuiteError as bad:
         raise click.UsageError(str(bad)) from None
-    if not command and not suite.target:
-        raise click.UsageError(f"{file} names no target: write the server's command after --.")
-    everything = Environment(whole=True)
+    if target is None and not command and not suite.target:
+        raise click.UsageError(
+            f"{file} names no target: name one, or write the server's command after --."
+        )
+    where = target or _located(suite.target, file.parent)
+    web = web_options(headers, False, account)
+    everything = Environment() if "://" in where else Environment(whole=True)
     reach = (
-        reach_command(command, everything)
+        reach_command(command, Environment(whole=True))
         if command
-        else reach_target(_located(suite.target, file.parent), {}, everything)
+        else reach_target(where, web, everything)
     )
 
     def connect(revision: str, answers: Answers) -> Client:
@@ -75,9 +109,16 @@ def _located(target: str, folder: Path) -> str:
     return str(folder / target) if "://" not in target else target
 
 
-def _run_tape(file: Path, command: Sequence[str]) -> list[Outcome]:
-    if not command:
-        raise click.UsageError("Write the command that starts the server after --.")
+def _run_tape(
+    file: Path,
+    target: str | None,
+    command: Sequence[str],
+    headers: Sequence[str],
+    account: str,
+) -> list[Outcome]:
+    if target is None and not command:
+        raise click.UsageError("Name a TARGET, or write the server's command after --.")
+    server = replay_target(target, command, headers, account)
     try:
         with TapeFile(file) as tape:
             names = list(dict.fromkeys(row.connection for row in tape.rows if row.sender))
@@ -89,7 +130,7 @@ def _run_tape(file: Path, command: Sequence[str]) -> list[Outcome]:
         outcomes = []
         for name, conversation in conversations.items():
             began = time.perf_counter()
-            async with server_process(command) as channel:
+            async with server.connect() as channel:
                 problems = await replay_recording(conversation, channel)
             outcome = Outcome(f"connection {name}", tuple(problems), time.perf_counter() - began)
             outcomes.append(outcome)
@@ -99,7 +140,7 @@ def _run_tape(file: Path, command: Sequence[str]) -> list[Outcome]:
     try:
         return asyncio.run(run())
     except OSError as bad:
-        raise click.ClickException(f"{command[0]}: {bad.strerror}") from None
+        raise click.ClickException(f"{server.name}: {bad.strerror}") from None
 
 
 def _show(outcome: Outcome) -> None:

@@ -175,7 +175,7 @@ def reach_address(text: str, web: Mapping[str, Any]) -> Reach:
     try:
         parts = urlsplit(text)
         if parts.scheme in ("http", "https"):
-            return _tapped(Http(text, **_authorized(web)))
+            return _tapped(Http(text, **authorized_options(web)))
         if web.keys() - {"fetch"}:  # which no option gives
             raise click.UsageError(
                 "--header, --account and --legacy-sse are for http:// and https:// addresses."
@@ -193,8 +193,8 @@ def reach_address(text: str, web: Mapping[str, Any]) -> Reach:
     )
 
 
-def _authorized(web: Mapping[str, Any]) -> dict[str, Any]:
-    """The options with the stored login, unless there is an Authorization header."""
+def authorized_options(web: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of `Http` with the stored login, unless there is an Authorization header."""
     options = dict(web)
     account = options.pop("account", "")
     if any(name.lower() == "authorization" for name in options.get("headers", ())):

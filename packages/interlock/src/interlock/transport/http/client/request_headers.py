@@ -19,6 +19,7 @@ from interlock.logs import limited
 from interlock.protocol.extensions import NO_EXTENSIONS
 from interlock.protocol.handshake.messages import is_opening
 from interlock.schema import SchemaError, header_parameters
+from interlock.types.base import NOTHING
 from interlock.wire.http import argument_value, encode_value
 from interlock.wire.jsonrpc import READ_ERRORS
 from interlock.wire.revisions import supports
@@ -62,12 +63,37 @@ class RequestHeaders:
         named = self.extensions.mirror(method, x.params)
         if named is None:
             return head
-        name = encode_value(named)
-        mirrors = self._mirrors.get(x.params.name) if method == "tools/call" else None
+        arguments = x.params.arguments if method == "tools/call" else NOTHING
+        return (*head, *self._mirrored(method, named, arguments))
+
+    def request(
+        self,
+        revision: str,
+        method: str,
+        session: str | None,
+        name: str | None = None,
+        arguments: Raw = NOTHING,
+    ) -> Pairs:
+        """Return the headers of a POST with a request that has not been decoded.
+
+        Args:
+            revision: The revision of the request.
+            method: Its method.
+            session: The session, if there is one.
+            name: The value that the header `Mcp-Name` repeats, if there is one.
+            arguments: The arguments of a call of a tool.
+        """
+        head = self._head(revision, method)
+        if not supports(revision, "mirrored_headers"):
+            return head if session is None else (*head, ("Mcp-Session-Id", session))
+        return head if name is None else (*head, *self._mirrored(method, name, arguments))
+
+    def _mirrored(self, method: str, name: str, arguments: Raw) -> Pairs:
+        """Return the headers that repeat the name and the arguments of a request."""
+        mirrors = self._mirrors.get(name) if method == "tools/call" else None
         return (
-            *head,
-            ("Mcp-Name", name),
-            *(_arguments(mirrors, x.params.arguments) if mirrors else ()),
+            ("Mcp-Name", encode_value(name)),
+            *(_arguments(mirrors, arguments) if mirrors else ()),
         )
 
     def message(self, revision: str, session: str | None) -> Pairs:

@@ -1,5 +1,5 @@
-"""One request of a client over HTTP: posts it, follows redirects within its origin, and reads the
-response, also from a resumed stream.
+"""One request of a client over HTTP: posts it, and reads the response, also from a resumed
+stream.
 """
 
 from __future__ import annotations
@@ -9,10 +9,8 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
-from msgspec.structs import replace
-
 from interlock import types as t
-from interlock.exchange import AnyResult, Asker, Exchange, PauseTimeout
+from interlock.exchange import AnyResult, Asker, Exchange
 from interlock.http11.fetch import Authorized, ConnectionLost, Fetch, Request, Response
 from interlock.protocol.handshake.messages import OPENING, is_opening
 from interlock.redaction.urls import url_without_secrets
@@ -28,15 +26,13 @@ from .refusals import (
     may_pass,
     refusal,
     rejects_protocol,
-    resolve,
     session_of,
     shown,
 )
 from .request_headers import RequestHeaders
+from .sending import HttpSender
 
-_MOST_REDIRECTS = 5
 _MOST_RECONNECTS = 5  # consecutive failed attempts
-_UNTIMED = contextlib.nullcontext()
 _LONGEST_REFUSAL = 1024 * 1024
 _FAREWELL = 0.2  # seconds that the end of a stream may take after its response
 _MODERN = frozenset(
@@ -47,7 +43,7 @@ _OPENING = frozenset(
 )  # these may arrive twice; a call is repeated only with a new ID (`HTM-18`)
 
 
-class HttpRequests:
+class HttpRequests(HttpSender):
     """The state that requests to one server share while the transport is open: the address, the
     HTTP client, the conversation and the session.
     """
@@ -65,8 +61,7 @@ class HttpRequests:
         spawn: Callable[[Coroutine[Any, Any, None]], object],
         authorized: Authorized | None = None,
     ) -> None:
-        self.url = url
-        self.fetch = fetch
+        super().__init__(url, fetch, authorized)
         self.letters = letters
         self.conversation = conversation
         self.limit = limit
@@ -74,7 +69,6 @@ class HttpRequests:
         self.session: str | None = None
         self._sleep = sleep
         self._spawn = spawn
-        self._authorized = authorized
 
     async def make(self, x: Exchange) -> AnyResult:
         """Send a request once and wait for its response, also over a stream that breaks and is
@@ -133,65 +127,6 @@ class HttpRequests:
             conversation.forget(id)
             if response is not None:
                 await response.aclose()
-
-    async def send(
-        self, request: Request, pause_timeout: PauseTimeout = contextlib.nullcontext
-    ) -> Response:
-        """Send a request. Redirects are followed within the origin, and from http to https on the
-        same host.
-
-        While `pause_timeout` is entered, a person may be asked to log in.
-        """
-        permanent = request.url == self.url
-        for _ in range(_MOST_REDIRECTS + 1):
-            response = await (
-                self.fetch(request)
-                if self._authorized is None
-                else self._ask(self._authorized, request, pause_timeout)
-            )
-            if response.status not in (301, 302, 307, 308) or "location" not in response.headers:
-                return response
-            await response.aclose()
-            target = resolve(request.url, response.headers["location"])
-            if target is None:
-                raise t.Unreachable(
-                    f"{url_without_secrets(request.url)} sends to "
-                    f"{shown(url_without_secrets(response.headers['location']).encode())}, "
-                    "which is another origin; give that address if it is meant.",
-                    status=response.status,
-                )
-            permanent = permanent and response.status in (301, 308)
-            if permanent:
-                self.url = target
-            request = replace(request, url=target)
-        raise t.Unreachable(
-            f"{url_without_secrets(self.url)} redirects more than {_MOST_REDIRECTS} times. Is that "
-            "the right address?"
-        )
-
-    async def _ask(
-        self, authorized: Authorized, request: Request, pause_timeout: PauseTimeout
-    ) -> Response:
-        """Send a request with its authorization. Repeat it if the authorization had to be
-        renewed.
-        """
-        tries = 0
-        while True:
-            with pause_timeout():
-                signed = await authorized.sign(request)
-            response = await self.fetch(signed)
-            tries += 1
-            try:
-                with (
-                    pause_timeout() if response.status >= 400 else _UNTIMED
-                ):  # otherwise no login is possible
-                    again = await authorized.handle_response(signed, response, tries)
-            except BaseException:
-                await response.aclose()
-                raise
-            if not again:
-                return response
-            await response.aclose()
 
     def _misfit(self, response: Response, body: bytes, x: Exchange) -> Exception:
         """Return the exception for a response that is neither JSON nor an event stream with status
@@ -313,13 +248,7 @@ class HttpRequests:
         self.session = None
         if session is not None:
             headers = self.letters.get(self.conversation.connection.revision, session, None)
-            request = Request(
-                "DELETE", self.url, headers, aside=True
-            )  # with the current token: ending a session must not cause a login
-            response = await self.fetch(
-                request if self._authorized is None else await self._authorized.sign(request)
-            )
-            await response.aclose()
+            await self.send_signed(Request("DELETE", self.url, headers, aside=True))
 
 
 async def _read_out(response: Response, chunks: AsyncIterator[bytes]) -> None:
