@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from interlock import Client, McpError
+from interlock import Client, HttpFetch, McpError, Request, Server
 from interlock.cli.program import program
 from interlock.wire.revisions import R4, R5
 from tests.workers.clusters import PATIENCE, Program, noted, until
@@ -33,19 +33,20 @@ def start(tmp_path: Path) -> Iterator[Start]:
         each.close()
 
 
-async def admin(folder: Path, command: str, *words: str) -> str:
-    """Run `interlock admin COMMAND FOLDER ...`, and return what it prints."""
-    line = ["admin", command, str(folder / "admin"), *words]
+async def admin(server: Path | str, command: str, *words: str) -> str:
+    """Run `interlock admin COMMAND SERVER ...`, and return what it prints."""
+    where = server if isinstance(server, str) else str(server / "admin")
+    line = ["admin", command, where, *words]
     done = await asyncio.to_thread(CliRunner().invoke, program, line)
     assert done.exit_code == 0, done.output
     return done.stdout
 
 
-async def rows(folder: Path, command: str, *, count: int) -> list[dict[str, Any]]:
+async def rows(server: Path | str, command: str, *, count: int) -> list[dict[str, Any]]:
     """Return the rows of a command, once there are so many."""
     # Each try starts after the one before: a server tells nobody here when a call begins.
     while True:
-        found: list[dict[str, Any]] = json.loads(await admin(folder, command, "--json"))
+        found: list[dict[str, Any]] = json.loads(await admin(server, command, "--json"))
         if len(found) == count:
             return found
 
@@ -152,3 +153,124 @@ async def test_only_the_owner_can_open_the_folder(start: Start, tmp_path: Path):
         assert row["pid"] == server.process.pid
         await admin(tmp_path, "drain")
         assert await asyncio.to_thread(server.process.wait, PATIENCE) == 0
+
+
+SECRET = "5" * 40
+
+
+async def test_the_admin_path_does_the_same_over_http(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """For all workers, whichever of them the request reaches."""
+    monkeypatch.setenv("INTERLOCK_ADMIN_SECRET", SECRET)
+    server = start(workers=2, admin_path="/admin").ready()
+    url = server.url.replace("/mcp", "/admin")
+    before = server.children
+    async with asyncio.timeout(60):
+        found = await rows(url, "workers", count=2)
+        assert sorted(row["pid"] for row in found) == sorted(before)
+        async with Client(server.url, revision=R4) as client:
+            call = asyncio.ensure_future(client.call_tool("hang", {"name": "long"}))
+            await asyncio.to_thread(noted, tmp_path, "long hangs")
+            (row,) = await rows(url, "calls", count=1)
+            (session,) = await rows(url, "sessions", count=1)
+            line = ["top", url, "--interval", "0.1", "--once"]
+            shown = await asyncio.to_thread(CliRunner().invoke, program, line)
+            assert shown.stdout.startswith("2 processes, 1 running, ")
+            assert session["id"] in shown.stdout
+            assert "has ended" in await admin(url, "end", row["id"])
+            with pytest.raises(McpError, match="operator of the server has ended"):
+                await call
+        levels = await admin(url, "log-level", "debug")
+        assert levels.splitlines() == [
+            f"The process {pid} is logging at debug." for pid in sorted(before, key=str)
+        ]
+        await admin(url, "drain", str(before[0]))
+        await asyncio.to_thread(
+            until, lambda: len(server.children) == 2 and before[0] not in server.children
+        )
+        assert "shutting down" in await admin(url, "drain")
+        assert await asyncio.to_thread(server.process.wait, PATIENCE) == 0
+
+
+@pytest.mark.parametrize(
+    "headers, body, status",
+    [
+        ((), b'{"command":"workers"}', 401),
+        ((("Authorization", f"Bearer {SECRET}x"),), b'{"command":"workers"}', 401),
+        ((("Authorization", f"Basic {SECRET}"),), b'{"command":"workers"}', 401),
+        (
+            (("Authorization", f"Bearer {SECRET}"), ("Origin", "http://127.0.0.1")),
+            b'{"command":"workers"}',
+            403,
+        ),
+        ((("Authorization", f"bearer {SECRET}"),), b'{"command":"workers"}', 200),
+        ((("Authorization", f"Bearer {SECRET}"),), b'{"command":"shutdown"}', 400),
+        ((("Authorization", f"Bearer {SECRET}"),), b'{"command":"drain","pid":"1"}', 400),
+        ((("Authorization", f"Bearer {SECRET}"),), b"[", 400),
+    ],
+)
+async def test_the_admin_path_wants_its_secret(
+    tmp_path: Path, headers: tuple[tuple[str, str], ...], body: bytes, status: int
+):
+    """Web pages cannot use it, and a command that ends a process names it."""
+    serving = Server("x").serve_http(
+        port=0, admin=tmp_path / "admin", admin_path="/admin", admin_secret=SECRET
+    )
+    fetch = HttpFetch()
+    async with serving as http:
+        url = http.url.replace("/mcp", "/admin")
+        response = await fetch(Request("POST", url, headers, body))
+        assert response.status == status
+        answer = json.loads(await response.read(10_000))
+        assert ("error" in answer) == (status != 200)
+        assert (await fetch(Request("GET", url, headers))).status == 405
+    await fetch.aclose()
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"admin_path": "/admin", "admin_secret": SECRET}, "needs admin"),
+        ({"admin": "x", "admin_path": "/admin"}, "at least 32 characters"),
+        ({"admin": "x", "admin_path": "/admin", "admin_secret": "short"}, "at least 32 characters"),
+        ({"admin": "x", "admin_path": "admin", "admin_secret": SECRET}, "a path such as"),
+        ({"admin": "x", "admin_path": "/mcp", "admin_secret": SECRET}, "in the way"),
+    ],
+)
+async def test_the_admin_path_is_never_open(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], words: str
+):
+    monkeypatch.delenv("INTERLOCK_ADMIN_SECRET", raising=False)
+    with pytest.raises(ValueError, match=words):
+        async with Server("x").serve_http(port=0, **options):
+            pass
+
+
+@pytest.mark.parametrize(
+    "secret, url, words",
+    [
+        ("", "http://127.0.0.1:1/admin", "Put the secret"),
+        (SECRET, "http://shop.example/admin", "Use https"),
+        (SECRET, "ftp://127.0.0.1/admin", "no URL"),
+        (SECRET, "http://127.0.0.1:1/admin", "127.0.0.1:1"),
+    ],
+)
+def test_a_secret_is_not_sent_in_the_clear(
+    monkeypatch: pytest.MonkeyPatch, secret: str, url: str, words: str
+):
+    monkeypatch.setenv("INTERLOCK_ADMIN_SECRET", secret)
+    refused = CliRunner().invoke(program, ["top", url])
+    assert refused.exit_code == 1
+    assert words in refused.output
+
+
+def test_the_command_line_wants_a_secret_for_the_admin_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("INTERLOCK_ADMIN_SECRET", raising=False)
+    line = ["run", "x.py", "--http", ":0", "--admin-path", "/admin"]
+    refused = CliRunner().invoke(program, line)
+    assert (refused.exit_code, "needs --admin" in refused.output) == (2, True)
+    refused = CliRunner().invoke(program, [*line, "--admin", str(tmp_path)])
+    assert (refused.exit_code, "INTERLOCK_ADMIN_SECRET" in refused.output) == (2, True)

@@ -26,6 +26,8 @@ BOUNDARIES: Final = (
 """
 OTHER: Final = "_other"
 """Stands for names that the server does not have, and for those above the limit."""
+TASKS_GAUGE: Final = "interlock_tasks"
+"""The metric with the running tasks of a process, by status."""
 TOOL_ERROR: Final = "tool_error"
 CANCELLED: Final = "cancelled"
 

@@ -28,7 +28,7 @@ from ..eager import start_eagerly
 from ..exchange import AnyResult, Caller, Exchange, Handler, ready
 from ..extension import CoreCapability, Extension, check_declared
 from ..input_required import HandlerRun, ask_by_hand, check_askable
-from ..observe.meters import Gauge, Labels, Meters
+from ..observe.meters import TASKS_GAUGE, Gauge, Labels, Meters
 from ..quotas import CountsUsage, Quota, holder_of_exchange
 from ..store.from_url import open_store
 from ..store.interface import Store
@@ -691,7 +691,7 @@ def _gauges(runner: TaskRunner) -> Iterator[Gauge]:
         return lambda: {(("status", status),): number for status, number in count().items()}
 
     yield Gauge(
-        "interlock_tasks",
+        TASKS_GAUGE,
         "Tasks that this process runs, by status.",
         by_status(runner.statuses),
     )

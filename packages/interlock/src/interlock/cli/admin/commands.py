@@ -2,65 +2,65 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from ...server.run.admin import AdminRequest
 from ..screen import note, print_json, say, shown
-from .sockets import ask, processes
+from .servers import LEVELS, AdminServer, admin_server
 
 _FAILED: Final = 1
-_folder = click.argument("folder", type=click.Path(path_type=Path))
+_server = click.argument("server")
 _json = click.option("--json", "machine", is_flag=True, help="Print JSON.")
 
 
 @click.command("workers")
-@_folder
+@_server
 @_json
-def workers(folder: Path, machine: bool) -> None:
+def workers(server: str, machine: bool) -> None:
     """Show the processes of a server: for how long they run, and how many calls they have."""
-    _show(folder, "workers", machine)
+    _show(server, "workers", machine)
 
 
 @click.command("sessions")
-@_folder
+@_server
 @_json
-def sessions(folder: Path, machine: bool) -> None:
+def sessions(server: str, machine: bool) -> None:
     """Show the sessions of a server: whose they are, their age, and the time until they end.
 
     Of each ID only the beginning is shown: the whole one would let its reader use the session.
     """
-    _show(folder, "sessions", machine)
+    _show(server, "sessions", machine)
 
 
 @click.command("calls")
-@_folder
+@_server
 @_json
-def calls(folder: Path, machine: bool) -> None:
+def calls(server: str, machine: bool) -> None:
     """Show the calls that run, without their arguments."""
-    _show(folder, "calls", machine)
+    _show(server, "calls", machine)
 
 
 @click.command("suspended")
-@_folder
+@_server
 @_json
-def suspended(folder: Path, machine: bool) -> None:
+def suspended(server: str, machine: bool) -> None:
     """Show the calls that wait for an answer of their user, without their arguments."""
-    _show(folder, "suspended", machine)
+    _show(server, "suspended", machine)
 
 
 @click.command("end")
-@_folder
+@_server
 @click.argument("id")
-def end(folder: Path, id: str) -> None:
+def end(server: str, id: str) -> None:
     """End the session or the call with this ID. Its client gets an error.
 
     The exit code is 1 if there is none.
     """
-    for path in processes(folder).values():
-        response = _asked(path, AdminRequest("end", id))
+    there = admin_server(server)
+    for pid in there.processes():
+        response = _asked(there, pid, AdminRequest("end", id))
         if response is not None and response.done:
             say(f"The {response.done} {id} has ended.")
             return
@@ -69,19 +69,20 @@ def end(folder: Path, id: str) -> None:
 
 
 @click.command("drain")
-@_folder
+@_server
 @click.argument("pid", type=int, required=False)
-def drain(folder: Path, pid: int | None) -> None:
+def drain(server: str, pid: int | None) -> None:
     """End the server after its calls; with PID only this worker, which another one replaces.
 
     Calls have as much time as the server gives them at its end. The command does not wait.
     """
-    there = processes(folder)
-    if pid is not None and pid not in there:
+    there = admin_server(server)
+    known = there.processes()
+    if pid is not None and pid not in known:
         raise click.ClickException(f"The server has no process {pid}.")
     command = "shutdown" if pid is None else "drain"
-    for path in there.values() if pid is None else [there[pid]]:
-        response = _asked(path, AdminRequest(command))
+    for each in known if pid is None else [pid]:
+        response = _asked(there, each, AdminRequest(command))
         if response is not None:
             what = "The server" if pid is None else f"The process {pid}"
             say(f"{what} is {response.done}.")
@@ -89,21 +90,38 @@ def drain(folder: Path, pid: int | None) -> None:
     raise click.ClickException("No process of the server answers.")
 
 
-def _asked(path: Path, request: AdminRequest) -> Any:
+@click.command("log-level")
+@_server
+@click.argument("level", type=click.Choice(LEVELS))
+def log_level(server: str, level: str) -> None:
+    """Log what is at least as severe as LEVEL, in every process that runs now.
+
+    A process that starts later has the level of its program.
+    """
+    for pid, response in admin_server(server).ask_all(AdminRequest("log_level", level)).items():
+        if response is None:
+            note(f"The process {pid} does not answer.", fg="yellow")
+        else:
+            say(f"The process {pid} is {response.done}.")
+
+
+def _asked(server: AdminServer, pid: int, request: AdminRequest) -> Any:
     """Ask one process. Returns None if it is gone or does not answer."""
     try:
-        return ask(path, request)
+        return server.ask(pid, request)
     except TimeoutError:
-        note(f"The process {path.stem} does not answer.", fg="yellow")
+        note(f"The process {pid} does not answer.", fg="yellow")
         return None
 
 
-def _show(folder: Path, command: str, machine: bool) -> None:
+def _show(target: str, command: str, machine: bool) -> None:
     """Print the rows of all processes. Workers with one store show the same sessions."""
     rows: dict[str, dict[str, Any]] = {}
-    for path in processes(folder).values():
-        response = _asked(path, AdminRequest(command))
-        for row in [] if response is None else response.rows:
+    for pid, response in admin_server(target).ask_all(AdminRequest(command)).items():
+        if response is None:
+            note(f"The process {pid} does not answer.", fg="yellow")
+            continue
+        for row in response.rows:
             rows[str(row.get("id", row.get("pid")))] = row
     if machine:
         print_json(list(rows.values()))
@@ -115,7 +133,7 @@ def _show(folder: Path, command: str, machine: bool) -> None:
 
 def _table(rows: list[dict[str, Any]]) -> None:
     """Print rows under the names of their columns."""
-    columns = list(rows[0])
+    columns = list(dict.fromkeys(name for row in rows for name in row))
     lines = [columns, *([_cell(row.get(name)) for name in columns] for row in rows)]
     widths = [max(len(line[n]) for line in lines) for n in range(len(columns))]
     for line in lines:

@@ -24,6 +24,7 @@ COMMANDS: Final[dict[str, Row]] = {
         _DO,
         "interlock.cli.admin.commands:drain",
     ),
+    "log-level": Row("Change the log level.", _DO, "interlock.cli.admin.commands:log_level"),
 }
 
 
@@ -38,11 +39,13 @@ class AdminGroup(LazyGroup):
 def admin() -> None:
     """See what a running server does, and end it in parts or as a whole.
 
-    FOLDER is the folder of the admin sockets, which the server was given with --admin. Only its
-    owner can use it.
+    SERVER is the folder of the admin sockets, which the server was given with --admin and only its
+    owner can use, or the URL of the path that it was given with --admin-path. For a URL, the secret
+    is in INTERLOCK_ADMIN_SECRET.
 
     \b
     interlock run shop.py --http :8000 --workers 4 --admin /run/shop
     interlock admin calls /run/shop
     interlock admin end /run/shop 4711-12
+    interlock admin calls https://shop.example.com/admin
     """

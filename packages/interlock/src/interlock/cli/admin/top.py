@@ -19,10 +19,15 @@ from msgspec import Struct
 from ...observe.meters import BOUNDARIES, quantile
 from ...server.run.admin import AdminRequest
 from ..screen import print_json, say, shown
-from .sockets import ask, processes
+from .servers import LEVELS, AdminServer, AdminSocketServer, admin_server
 
 _CLEAR = "\x1b[H\x1b[J"
 _MOST_ROWS = 15  # of each table
+_ACTIONS = {
+    "e": "ID to end",
+    "d": "PID to end after its calls (empty: the whole server)",
+    "l": f"Log level ({', '.join(LEVELS)})",
+}  # by key: what the user is asked
 
 
 class MetricsSample(Struct):
@@ -35,6 +40,7 @@ class MetricsSample(Struct):
         errors: How many requests have failed, by method and name.
         workers: The processes.
         calls: The running calls.
+        sessions: The sessions that end last.
     """
 
     time: float
@@ -43,6 +49,7 @@ class MetricsSample(Struct):
     errors: Counter[tuple[str, str]]
     workers: list[dict[str, Any]]
     calls: list[dict[str, Any]]
+    sessions: list[dict[str, Any]]
 
 
 class ToolRow(Struct):
@@ -70,7 +77,7 @@ def read(rows: Iterable[Mapping[str, Any]], **others: Any) -> MetricsSample:
         rows: The rows that their admin sockets return for "metrics".
         others: The other attributes of the result.
     """
-    found = MetricsSample(0.0, 0, {}, Counter(), [], [])
+    found = MetricsSample(0.0, 0, {}, Counter(), [], [], [])
     for name, value in others.items():
         setattr(found, name, value)
     for row in rows:
@@ -109,7 +116,7 @@ def lines(before: MetricsSample, now: MetricsSample) -> list[ToolRow]:
 
 
 @click.command("top")
-@click.argument("target", type=click.Path(path_type=Path))
+@click.argument("target")
 @click.option(
     "--interval",
     type=click.FloatRange(0.1),
@@ -119,27 +126,38 @@ def lines(before: MetricsSample, now: MetricsSample) -> list[ToolRow]:
 )
 @click.option("--once", is_flag=True, help="Show one interval, and end.")
 @click.option("--json", "machine", is_flag=True, help="Print one interval as JSON, and end.")
-def top(target: Path, interval: float, once: bool, machine: bool) -> None:
+def top(target: str, interval: float, once: bool, machine: bool) -> None:
     """Watch a running server: calls per second, durations and errors of each tool, and what runs.
 
     TARGET is the folder of the admin sockets, which the server was given with --admin, one of these
-    sockets, or the PID of the server. Durations are upper bounds of their histogram bucket.
+    sockets, the PID of the server, or the URL of the path that it was given with --admin-path (the
+    secret is in INTERLOCK_ADMIN_SECRET). Durations are upper bounds of their histogram bucket.
 
     On a terminal: q quits, e ends a call or a session by its ID, d ends a worker by its PID (or the
-    server) after its calls.
+    server) after its calls, l changes the log level of all processes.
 
     \b
     interlock run shop.py --http :8000 --admin /run/shop
     interlock top /run/shop
+    interlock top https://shop.example.com/admin
     """
-    folder = _folder_of(target)
-    before = _reading(folder)
+    server = (
+        admin_server(target) if "://" in target else AdminSocketServer(_folder_of(Path(target)))
+    )
+    before = _reading(server)
     if once or machine:
         time.sleep(interval)
-        now = _reading(folder)
+        now = _reading(server)
         if machine:
             found = [msgspec.structs.asdict(line) for line in lines(before, now)]
-            print_json({"tools": found, "calls": now.calls, "workers": now.workers})
+            print_json(
+                {
+                    "tools": found,
+                    "calls": now.calls,
+                    "sessions": now.sessions,
+                    "workers": now.workers,
+                }
+            )
         else:
             _draw(before, now)
         return
@@ -148,13 +166,13 @@ def top(target: Path, interval: float, once: bool, machine: bool) -> None:
             key = terminal.key(interval)
             if key == "q":
                 return
-            if key in ("e", "d"):
+            if key in _ACTIONS:
                 with terminal.whole_lines():
-                    _act(folder, key)
-            now = _reading(folder)
+                    _act(server, key)
+            now = _reading(server)
             click.echo(_CLEAR, nl=False)
             _draw(before, now)
-            say("q quits, e ends a call, d ends a worker", dim=True)
+            say("q quits, e ends a call or session, d ends a worker, l log level", dim=True)
             before = now
 
 
@@ -181,18 +199,22 @@ def _folder_of(target: Path) -> Path:
     raise click.ClickException(f"The process {target} was started without --admin.")
 
 
-def _reading(folder: Path) -> MetricsSample:
+def _reading(server: AdminServer) -> MetricsSample:
     """Ask every process."""
-    rows: dict[str, list[dict[str, Any]]] = {"metrics": [], "workers": [], "calls": []}
-    for path in processes(folder).values():
-        for command, found in rows.items():
-            try:
-                response = ask(path, AdminRequest(command))
-            except TimeoutError:  # it is busy: the next reading may have it
-                break
+    rows: dict[str, list[dict[str, Any]]] = {
+        command: [] for command in ("metrics", "workers", "calls", "sessions")
+    }
+    for command, found in rows.items():
+        for response in server.ask_all(AdminRequest(command, most=_MOST_ROWS)).values():
+            # A busy process does not answer: the next reading may have it.
             found += [] if response is None else response.rows
+    sessions = {row["id"]: row for row in rows["sessions"]}  # workers share their store
     return read(
-        rows["metrics"], time=time.monotonic(), workers=rows["workers"], calls=rows["calls"]
+        rows["metrics"],
+        time=time.monotonic(),
+        workers=rows["workers"],
+        calls=rows["calls"],
+        sessions=list(sessions.values()),
     )
 
 
@@ -220,25 +242,39 @@ def _draw(before: MetricsSample, now: MetricsSample) -> None:
     )
     longest = sorted(now.calls, key=lambda call: -call["seconds"])[:_MOST_ROWS]
     _table(
-        ("CALL", "AGE", "METHOD", "CALLER"),
+        ("CALL", "AGE", "METHOD", "CALLER", "PROGRESS"),
         [
             (
                 call["id"],
                 f"{call['seconds']:.1f} s",
                 " ".join(str(part) for part in (call["method"], call["name"]) if part),
                 call["principal"] or call["client"] or "-",
+                _progress(call),
             )
             for call in longest
         ],
     )
     _table(
-        ("PID", "UP", "CALLS", "SUSPENDED", "STATE"),
+        ("SESSION", "AGE", "CLIENT", "REVISION"),
+        [
+            (
+                session["id"],
+                f"{session['seconds']:.0f} s",
+                session["principal"] or session["client"] or "-",
+                session["revision"],
+            )
+            for session in now.sessions[:_MOST_ROWS]
+        ],
+    )
+    _table(
+        ("PID", "UP", "CALLS", "SUSPENDED", "TASKS", "STATE"),
         [
             (
                 str(worker["pid"]),
                 f"{worker['seconds']:.0f} s",
                 str(worker["calls"]),
                 str(worker["suspended"]),
+                str(worker["tasks"]),
                 "draining" if worker["draining"] else "serving",
             )
             for worker in now.workers
@@ -257,6 +293,15 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         say(text.rstrip(), dim=number == 0)
 
 
+def _progress(call: Mapping[str, Any]) -> str:
+    """The progress of a call: a part of the total, if the call has told both."""
+    done = call.get("progress")
+    total = call.get("total")
+    if done is None:
+        return "-"
+    return f"{done:g}" if total is None else f"{done:g} of {total:g}"
+
+
 def _span(seconds: float) -> str:
     """A duration in words."""
     if seconds == float("inf"):
@@ -266,21 +311,21 @@ def _span(seconds: float) -> str:
     return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:g} s"
 
 
-def _act(folder: Path, key: str) -> None:
-    """Ask for an ID, and end what it names."""
-    what = "ID to end" if key == "e" else "PID to end after its calls (empty: the whole server)"
-    id = click.prompt(what, default="", show_default=False)
-    if key == "e" and not id:
+def _act(server: AdminServer, key: str) -> None:
+    """Ask for an ID, and end what it names; or for a log level, and set it."""
+    id = click.prompt(_ACTIONS[key], default="", show_default=False)
+    if key == "l" and id in LEVELS:
+        server.ask_all(AdminRequest("log_level", id))
+    if key == "l" or (key == "e" and not id):
         return
-    there = processes(folder)
-    paths = list(there.values())
+    asked = server.processes()
     request = AdminRequest("end", id)
     if key == "d":
         request = AdminRequest("drain" if id else "shutdown")
         if id:
-            paths = [path for pid, path in there.items() if str(pid) == id]
-    for path in paths:
-        response = ask(path, request)
+            asked = [pid for pid in asked if str(pid) == id]
+    for pid in asked:
+        response = server.ask(pid, request)
         if response is not None and response.done:
             return
 

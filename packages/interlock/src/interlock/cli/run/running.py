@@ -59,6 +59,12 @@ TRANSPORT_OPTIONS = (
         help="http: the folder of the sockets for `interlock admin`.",
     ),
     click.option(
+        "--admin-path",
+        metavar="PATH",
+        help="http: a path for `interlock top URL`, such as /admin. It needs --admin, and a secret"
+        " in INTERLOCK_ADMIN_SECRET.",
+    ),
+    click.option(
         "--metrics",
         metavar="[HOST]:PORT",
         help="Serve metrics for Prometheus at this address, on a listener of its own.",
@@ -119,6 +125,7 @@ def _chosen(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         "workers": given["workers"],
         "store": given["store"],
         "admin": given["admin"],
+        "admin_path": given["admin_path"],
         "hosts": given["hosts"],
         "cors": given["cors"],
         "legacy_sse": given["serve_legacy_sse"],
@@ -129,6 +136,8 @@ def _chosen(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
             raise click.UsageError("--path is for --transport unix.")
         if given["store"] is not None:
             _check_store(given["store"])
+        if given["admin_path"] is not None:
+            _check_admin_path(given["admin_path"], given["admin"])
         return "http", {
             "host": host or _LOOPBACK,
             "port": 8000 if port is None else port,
@@ -137,8 +146,8 @@ def _chosen(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         }
     if web:
         raise click.UsageError(
-            "--workers, --store, --admin, --allow-host, --cors and --serve-legacy-sse are for"
-            " --http."
+            "--workers, --store, --admin, --admin-path, --allow-host, --cors and"
+            " --serve-legacy-sse are for --http."
         )
     return transport or "stdio", _socket_options(transport or "stdio", socket_path, host, port)
 
@@ -153,6 +162,18 @@ def _check_store(url: str) -> None:
         raise click.UsageError(f"--store: {bad}.") from None
     except StoreError as bad:
         raise click.ClickException(str(bad)) from None
+
+
+def _check_admin_path(path: str, folder: str | None) -> None:
+    """Check that there is a folder and a secret for the admin path. Raises click.UsageError."""
+    from ...server.run.admin_path import admin_route  # late: only needed for this option
+
+    if folder is None:
+        raise click.UsageError("--admin-path needs --admin, the folder of the admin sockets.")
+    try:
+        admin_route(path, folder, None)
+    except ValueError as bad:
+        raise click.UsageError(f"--admin-path: {bad}.") from None
 
 
 def http_address(text: str, option: str = "--http") -> tuple[str, int]:

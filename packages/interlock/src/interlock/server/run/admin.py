@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import stat
@@ -20,6 +21,7 @@ from msgspec import Struct
 
 from ...exchange import Exchange
 from ...logs import limited
+from ...observe.meters import TASKS_GAUGE
 from ...store.errors import StoreError
 from ...transport.http.app import HttpApp
 from ...transport.http.server.supervision import Supervision
@@ -34,6 +36,7 @@ SHOWN = 12
 """How many characters of an ID are shown: a whole session ID would let its reader use the
 session.
 """
+_LOGGER = "interlock"  # the parent of all our loggers
 _READER_SECONDS = 15.0  # after the last request for metrics
 _OTHERS = 0o077  # permissions of the group and of others
 _MOST_ROWS = 10_000
@@ -44,13 +47,16 @@ class AdminRequest(Struct):
     """A request of an operator.
 
     Attributes:
-        command: "workers", "sessions", "calls", "suspended", "metrics", "end", "drain" or
-            "shutdown".
+        command: "workers", "sessions", "calls", "suspended", "metrics", "end", "drain", "shutdown"
+            or "log_level".
         id: What to end: the ID of a call, or the beginning of that of a session or suspended call.
+            For "log_level" the level, such as "debug".
+        most: The maximum number of sessions to show.
     """
 
     command: str
     id: str = ""
+    most: int = 10_000
 
 
 class AdminResponse(Struct, omit_defaults=True):
@@ -144,7 +150,7 @@ class AdminSocket:
             case "workers":
                 return AdminResponse([self._worker()])
             case "sessions":
-                return AdminResponse(await self._sessions())
+                return AdminResponse(await self._sessions(min(request.most, _MOST_ROWS)))
             case "calls":
                 return AdminResponse([self._running(call) for call in self._calls])
             case "suspended":
@@ -158,6 +164,8 @@ class AdminSocket:
                 return AdminResponse(done=self._drain())
             case "shutdown":
                 return AdminResponse(done=self._shut_down())
+            case "log_level":
+                return AdminResponse(done=_set_log_level(request.id))
         raise ValueError(f"unknown command {request.command!r}")
 
     # -- the state to show -------------------------------------------------------------------------
@@ -168,10 +176,18 @@ class AdminSocket:
             "seconds": round(time.monotonic() - self._began, 1),
             "calls": len(list(self._calls)),
             "suspended": len(self._server.suspended_calls.waiting()),
+            "tasks": self._tasks(),
             "draining": self._app.is_draining,
         }
 
-    async def _sessions(self) -> list[dict[str, Any]]:
+    def _tasks(self) -> int:
+        """How many tasks run in this process."""
+        for gauge in self._server.meters.gauges():
+            if gauge.name == TASKS_GAUGE:
+                return int(sum(gauge.read().values()))
+        return 0
+
+    async def _sessions(self, most: int) -> list[dict[str, Any]]:
         now = time.time()
         return [
             {
@@ -184,7 +200,7 @@ class AdminSocket:
                 "seconds": round(now - session.created, 1),
                 "left": round(session.until - now, 1),
             }
-            for session in await self._app.recent_sessions(_MOST_ROWS)
+            for session in await self._app.recent_sessions(most)
         ]
 
     def _metrics(self) -> list[dict[str, Any]]:
@@ -212,7 +228,11 @@ class AdminSocket:
 
     def _running(self, call: RegisteredCall) -> dict[str, Any]:
         age = round(self._calls.age(call), 1)
-        return {**_describe(call.id, call.exchange), "seconds": age}
+        found = {**_describe(call.id, call.exchange), "seconds": age}
+        if call.progress is not None:
+            found["progress"] = call.progress.progress
+            found["total"] = call.progress.total
+        return found
 
     # -- what can be done --------------------------------------------------------------------------
 
@@ -241,6 +261,22 @@ class AdminSocket:
         """Let the whole server end in good order."""
         os.kill(os.getpid() if self._supervision is None else os.getppid(), signal.SIGTERM)
         return "shutting down"
+
+
+def _set_log_level(name: str) -> str:
+    """Log what is at least this severe in this process, to stderr unless the program has handlers.
+
+    Raises:
+        ValueError: There is no such level.
+    """
+    level = logging.getLevelNamesMapping().get(name.upper())
+    if level is None:
+        raise ValueError(f"there is no log level {name!r}; use debug, info, warning or error")
+    logger = logging.getLogger(_LOGGER)
+    if not logger.hasHandlers():
+        logger.addHandler(logging.StreamHandler())
+    logger.setLevel(level)
+    return f"logging at {name.lower()}"
 
 
 def _describe(id: str, x: Exchange) -> dict[str, Any]:

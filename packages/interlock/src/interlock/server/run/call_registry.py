@@ -8,12 +8,14 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ... import types as t
-from ...exchange import AnyResult, Exchange, Handler
+from ...exchange import AnyResult, Exchange, Handler, Notify
 
 _ENDED = "An operator of the server has ended the call."
 _LISTENING = "subscriptions/listen"
@@ -28,6 +30,7 @@ class RegisteredCall(Struct, eq=False):
         task: The task that runs it.
         began: When it began, in seconds of the monotonic clock.
         is_ended: Whether an operator has ended it.
+        progress: Its last progress; None if it has reported none, or its caller wants none.
     """
 
     id: str
@@ -35,6 +38,7 @@ class RegisteredCall(Struct, eq=False):
     task: asyncio.Task[Any]
     began: float
     is_ended: bool = False
+    progress: t.ProgressNotificationParams | None = None
 
 
 class CallRegistry:
@@ -75,6 +79,8 @@ class CallRegistry:
             self._numbers += 1
             call = RegisteredCall(f"{os.getpid()}-{self._numbers}", x, task, self._clock())
             self._calls[call.id] = call
+            if x.progress_token is not None:
+                x = replace(x, notify=partial(_notify, call, x.notify))
             try:
                 return await handler(x)
             except asyncio.CancelledError:
@@ -86,3 +92,10 @@ class CallRegistry:
                 del self._calls[call.id]
 
         return handle
+
+
+def _notify(call: RegisteredCall, notify: Notify, method: str, params: Any) -> None:
+    """Send a notification of a call, and note its progress."""
+    if isinstance(params, t.ProgressNotificationParams):
+        call.progress = params
+    notify(method, params)

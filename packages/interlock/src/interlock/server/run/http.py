@@ -23,6 +23,7 @@ from ...transport.http.app import HttpApp, HttpAppOptions
 from ...transport.http.authorization import EndpointAware, Guarding
 from ...transport.http.health import DEFAULT_PATH
 from ...transport.http.limits import Limits
+from ...transport.http.routes import Route, Routes
 from ..catalogue.scopes import as_anonymous, with_anonymous_callers
 from ..changes import MemoryBus, TopicBus
 from .call_registry import CallRegistry
@@ -64,8 +65,11 @@ def http_app(
     grace: float = DEFAULT_GRACE,
     guard: Guarding | None = None,
     health: str | None = DEFAULT_PATH,
+    operator: Route | None = None,
 ) -> HttpApp:
-    """Return the server as an ASGI app; see `Server.http_app`. `calls` registers its calls."""
+    """Return the server as an ASGI app; see `Server.http_app`. `calls` registers its calls.
+    `operator` is the admin path.
+    """
     if legacy_sse:
         warn_deprecated(_LEGACY_SSE, 3)
     if not path.startswith("/"):
@@ -108,7 +112,7 @@ def http_app(
         calls_per_session=server.limits.calls_per_peer,
         grace=grace,
         guard=guard,
-        routes=server.take_routes(),
+        routes=_with_route(server.take_routes(), operator),
         health=None if health is None else health.rstrip("/"),
         on_session_end=partial(server.session_ended, is_http=True),
     )
@@ -125,6 +129,11 @@ def http_app(
     for gauge in (*quota_gauges(app.usage), *_traffic_gauges(app)):
         server.meters.add_gauge(gauge)
     return app
+
+
+def _with_route(routes: Routes | None, added: Route | None) -> Routes | None:
+    """Return the routes and one more. Those of the author do not change."""
+    return routes if added is None else Routes((*(routes or ()), added))
 
 
 def _traffic_gauges(app: HttpApp) -> Iterator[Gauge]:
@@ -159,6 +168,8 @@ async def serve_web(
     tls: ssl.SSLContext | None = None,
     is_program: bool = False,
     admin: str | os.PathLike[str] | None = None,
+    admin_path: str | None = None,
+    admin_secret: str | None = None,
     record: MessageRecorder | None = None,
     metrics: MetricsServer | None = None,
     **options: Any,
@@ -168,8 +179,9 @@ async def serve_web(
     Hazard: `proxies` are the addresses or networks whose `X-Forwarded-For` is trusted. Without them
     it is always ignored. `tls` is the context of an HTTPS server. `is_program` says that the
     process does nothing else, so its memory may be tuned for the server. `supervision` is
-    the process that supervises this one. `admin` is the folder of the admin sockets. `metrics` is
-    the listener for metrics that all workers share.
+    the process that supervises this one. `admin` is the folder of the admin sockets, `admin_path`
+    the path of the endpoint that relays to them with `admin_secret`. `metrics` is the listener for
+    metrics that all workers share.
     """
     # late: only for programs that serve HTTP themselves
     from ...transport.http.server.serve import (
@@ -178,7 +190,15 @@ async def serve_web(
     )
 
     calls = None if admin is None else CallRegistry()
-    app = http_app(server, hosts=(*_several(hosts), *_own_name(host)), calls=calls, **options)
+    operator = None
+    if admin_path is not None:
+        from .admin_path import admin_route  # late: only for servers that have such an operator
+
+        if admin is None:
+            raise ValueError("admin_path needs admin, the folder of the admin sockets")
+        operator = admin_route(admin_path, admin, admin_secret)
+    names = (*_several(hosts), *_own_name(host))
+    app = http_app(server, hosts=names, calls=calls, operator=operator, **options)
     sockets = contextlib.AsyncExitStack()
 
     def ready(address: Any) -> None:
@@ -192,9 +212,9 @@ async def serve_web(
         if admin is not None and calls is not None:
             from .admin import AdminSocket  # late: only for servers that have an operator
 
-            operator = AdminSocket(admin, app, server, calls, supervision)
-            sockets.push_async_callback(operator.aclose)
-            await operator.open()
+            listening = AdminSocket(admin, app, server, calls, supervision)
+            sockets.push_async_callback(listening.aclose)
+            await listening.open()
         await sockets.enter_async_context(served_metrics(server, metrics))
         await serve_http(
             app if record is None else record.endpoint(app),

@@ -67,6 +67,10 @@ class HttpOptions(AppOptions, total=False):
         sock: A listening socket, in place of host and port.
         proxies: Addresses or networks whose `X-Forwarded-For` is trusted; none by default.
         admin: The folder of the admin sockets, for `interlock admin`. It is created with mode 0700.
+        admin_path: A path such as "/admin", on which operators with the secret can do the same over
+            HTTP; it needs `admin`. None, the default, for none.
+        admin_secret: The secret of this path, of at least 32 characters; by default that of the
+            variable INTERLOCK_ADMIN_SECRET.
         record: Records all connections, such as `interlock.tape.Recorder`; not with several
             `workers`.
     """
@@ -78,6 +82,8 @@ class HttpOptions(AppOptions, total=False):
     sock: socket.socket | None
     proxies: str | Sequence[str]
     admin: str | os.PathLike[str] | None
+    admin_path: str | None
+    admin_secret: str | None
     record: MessageRecorder | None
 
 
