@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 from msgspec.structs import replace
 
+from interlock import __version__
 from interlock.cli.auth.saved_logins import KeptTokens
 from interlock.cli.models import models_of
 from interlock.cli.screen import note
@@ -17,6 +18,8 @@ from interlock.cli.targets.configured import asked
 from interlock.cli.user_folder import make_folder, user_folder
 from interlock.configs import PROJECT_FILES, Config, Entry, Input, load_config
 from interlock.http11.fetch import Authorizer
+from interlock.observe.environment import tracing_from_environment
+from interlock.observe.spans import Tracing
 from interlock.store import file_lock, write_atomic
 from interlock.tape import Recorder, TapeError
 from interlock.watching import file_changes, stamps
@@ -87,8 +90,18 @@ def host_of(
                 record=_recorder(given),
             ),
             task_wait=task_wait,
+            tracing=_tracing(),
         ),
     )
+
+
+def _tracing() -> Tracing | None:
+    """OpenTelemetry, if the environment names an endpoint for it."""
+    try:
+        return tracing_from_environment("interlock-host", __version__)
+    except ImportError as missing:
+        note(f"The environment names an endpoint of OpenTelemetry: {missing}", fg="yellow")
+        return None
 
 
 def _recorder(given: HostCommandOptions) -> Recorder | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -36,6 +37,7 @@ from ..fleet.pins import Pins
 from ..fleet.policy import Policy, Rule
 from ..fleet.questions import AnyQuestion, NotAnswered, UserInterface
 from ..fleet.toolbox import Toolbox
+from ..fleet.tracing import AgentTracing
 from .call_approval import CallApproval
 from .call_request import CallOutcome, CallRequest, RunningCalls
 from .call_runner import CallRunner
@@ -119,6 +121,7 @@ class Host:
             self.toolbox, self.pins, self.prompter, self.events.publish
         )
         self.running = RunningCalls()
+        tracing = AgentTracing(options.tracing, options.hub.name)
         self.requests = ServerRequests(
             self.prompter,
             self.events.publish,
@@ -127,6 +130,7 @@ class Host:
             self.roots,
             options.requests,
             extensions,
+            tracing,
         )
         self._starts = StartApproval(
             self.pins,
@@ -135,7 +139,8 @@ class Host:
             in_process=targets.keys(),
         )
         owner = FleetOwner(self.requests, self.features, self._starts, self.events)
-        self.hub = Hub(self.config.entries, owner, options.hub.with_targets(targets))
+        hub = dataclasses.replace(options.hub.with_targets(targets), tracing=options.tracing)
+        self.hub = Hub(self.config.entries, owner, hub)
         self.servers = ServerAccess(self.hub, self.features, self.events)
         self.skills = LoadedSkills(self.hub, self.pins, self.prompter, self.events.publish)
         self.rules = RuleMemory(self.policy, self.events, options.save_rules)
@@ -170,6 +175,7 @@ class Host:
             skills=self.skills,
             servers=self.servers,
             uncallable=UncallableTools(self.hub, self.events),
+            tracing=tracing,
             budget=options.budget,
             discovery=options.discovery,
         )

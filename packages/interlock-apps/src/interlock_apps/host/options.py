@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from interlock.observe.spans import Tracing
+
 from ..fleet.hub import HubOptions
 from ..fleet.policy import Rule
 from .loop.budget import Budget
@@ -33,6 +35,8 @@ class HostOptions:
         task_wait: The time in seconds for which a turn waits for a call that became a task. After
             that the task goes on by itself, and its result becomes a later message. None: the turn
             waits until the task ends.
+        tracing: A tracing system, such as `interlock.observe.opentelemetry.OpenTelemetry`: a trace
+            for each turn, with the requests to models and the calls of tools.
     """
 
     budget: Budget = field(default_factory=Budget)
@@ -43,3 +47,4 @@ class HostOptions:
     save_rules: Callable[[Sequence[Rule]], None] | None = None
     hub: HubOptions = field(default_factory=HubOptions)
     task_wait: float | None = TASK_WAIT
+    tracing: Tracing | None = None

@@ -28,7 +28,6 @@ from interlock.types import (
 
 from ..fleet import threat_scan
 from ..fleet.events import Event, Notice, SampleEnded
-from ..fleet.model_answers import whole
 from ..fleet.nesting import too_deep
 from ..fleet.questions import (
     Decision,
@@ -39,6 +38,7 @@ from ..fleet.questions import (
     UrlQuestion,
     Warned,
 )
+from ..fleet.tracing import AgentTracing
 from .call_request import CallRequest, RunningCalls
 from .prompter import Prompter
 from .roots import GrantedRoots
@@ -74,6 +74,7 @@ class ServerRequests:
         roots: The roots of servers.
         limits: How often servers may ask.
         extensions: The extensions declared to each server, by id.
+        tracing: Spans of requests to models.
     """
 
     def __init__(
@@ -85,8 +86,10 @@ class ServerRequests:
         roots: GrantedRoots,
         limits: RequestLimits,
         extensions: Mapping[str, JSONObject] = {},
+        tracing: AgentTracing | None = None,
     ) -> None:
         self.extensions = dict(extensions)
+        self._tracing = tracing or AgentTracing()
         self._prompter = prompter
         self._publish = publish
         self._models = models
@@ -282,7 +285,7 @@ class ServerRequests:
         params: CreateMessageRequestParams,
     ) -> ModelAnswer:
         try:
-            said = await whole(model, params)
+            said = await self._tracing.ask(model, params, conversation=session)
             # with tools the server runs its own loop, and the provider needs its data in the next
             # request
             if not params.tools:

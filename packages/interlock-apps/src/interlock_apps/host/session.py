@@ -19,8 +19,8 @@ from ..fleet import threat_scan
 from ..fleet.event_bus import EventBus
 from ..fleet.events import Attached, ModelSays, PersonSaid, TaskEnded, TaskGiven, TurnEnded
 from ..fleet.log.session_titles import title_of
-from ..fleet.model_answers import whole
 from ..fleet.toolbox import ServerTool, Toolbox, UnknownTool
+from ..fleet.tracing import AgentTracing
 from .call_request import CallRequest
 from .calls import ToolCalls
 from .feature_approvals import FeatureApprovals
@@ -58,6 +58,7 @@ class SessionServices:
     skills: LoadedSkills
     servers: ServerAccess
     uncallable: UncallableTools
+    tracing: AgentTracing
     budget: Budget
     discovery: float
 
@@ -332,7 +333,10 @@ class Session:
 
     async def _run_turn_to_end(self) -> TurnEnded:
         self._begun = True
-        ended = self._ended = await self._drive()
+        with self._services.tracing.turn(self.id, self.model.name) as span:
+            ended = self._ended = await self._drive()
+            if span is not None:
+                span.set_attributes({"interlock.turn.ended": ended.reason})
         self._work = None
         self._events.publish(ended)
         return ended
@@ -390,7 +394,8 @@ class Session:
             )
 
         try:
-            return await whole(self.model, step.request, on_piece)
+            tracing = self._services.tracing
+            return await tracing.ask(self.model, step.request, on_piece, conversation=self.id)
         except ModelFailure as bad:
             return bad
 

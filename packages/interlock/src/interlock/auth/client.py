@@ -10,6 +10,7 @@ import asyncio
 import functools
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,7 +21,7 @@ from ..http11.fetch import Fetch, Request, Response
 from ..logs import limited
 from ..store.errors import StoreError
 from ..store.vaults.interface import Vault
-from ..types import TimedOut, Unreachable
+from ..types import InterlockError, TimedOut, Unreachable
 from .errors import leads_to, token_of, too_little, useless, vaulted
 from .oauth.addresses import canonical, origin
 from .oauth.challenges import Challenge, find, read_challenges
@@ -156,6 +157,7 @@ class Access:
         self._key_of: Grant | None = None
         self._nonces: dict[str, str] = {}  # by origin
         self._flight: SingleFlight[Grant | None] = SingleFlight()
+        self.refreshes: Counter[str] = Counter()  # of this program, by outcome
         self._step_ups: dict[frozenset[str], int] = {}  # by the requested scopes
 
     # -- the interface Authorizer ------------------------------------------------------------------
@@ -507,11 +509,17 @@ class Access:
             )
         except Unauthorized as bad:
             if bad.code not in ("invalid_grant", "invalid_client", "unauthorized_client"):
+                self.refreshes["failed"] += 1
                 raise
+            self.refreshes["refused"] += 1
             if bad.code != "invalid_grant":
                 await dismiss(whole.vault, member)
             await self._keep(replace(kept, refresh_token=None), was)  # so that it is not sent again
             return None
+        except InterlockError:
+            self.refreshes["failed"] += 1
+            raise
+        self.refreshes["ok"] += 1
         await self._keep(grant, was)
         return self._use_grant(grant, "refreshed")
 

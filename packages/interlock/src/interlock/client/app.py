@@ -29,6 +29,7 @@ from ..keywords import check_keywords
 from ..lifespan import Lifespan
 from ..logs import limited
 from ..meta_keys import check_keys
+from ..observe.spans import Tracing
 from ..protocol.metadata import PROTOCOL_KEYS, TRACE_KEYS
 from ..protocol.opening import Opened
 from ..protocol.pass_through import without_protocol_keys
@@ -57,6 +58,7 @@ from .options import (
 from .output_validation import OutputValidator
 from .request_timeout import RequestTimeout
 from .rounds import Asking, rounds
+from .session_tracing import SessionTracing
 from .targets import Target, add_tap, label_of, revision_in, server_of_many, transport_to
 from .watch import Watch, listening, watching, without_place
 
@@ -102,6 +104,8 @@ class Client:
             other extensions follows.
         extensions: The extensions that the client supports; it declares them to the server.
         settings: Further timeouts and limits, the response cache, validation.
+        tracing: A tracing system, such as `interlock.observe.opentelemetry.OpenTelemetry`: a span
+            for each request, outside of the other middleware, and the duration of each session.
         transport: Options of the transport to the target, as in TransportOptions.
 
     Raises:
@@ -123,6 +127,7 @@ class Client:
         middleware: Sequence[Middleware | Extension] = (),
         extensions: Sequence[Extension] = (),
         settings: ClientSettings | None = None,
+        tracing: Tracing | None = None,
         **transport: Unpack[TransportOptions],
     ) -> None:
         check_keywords(transport, ClientOptions.__annotations__, "Client()")
@@ -168,6 +173,10 @@ class Client:
         self._known: str | None = None  # the revision of the last connection (`ERA-13`)
         self._introduced = asyncio.Event()  # once the caller is known, or never will be
         self._middleware = tuple(middleware)
+        self._session_tracing: SessionTracing | None = None
+        if tracing is not None:
+            self._session_tracing = SessionTracing(tracing, self._transport)
+            self._middleware = (self._session_tracing.middleware, *self._middleware)
         self._declare(answers or Answers(elicit=elicit), extensions)
 
     def _declare(self, answers: Answers, extensions: Sequence[Extension]) -> None:
@@ -259,6 +268,8 @@ class Client:
             )
             self._opened = msgspec.structs.replace(opened, capabilities=declared)
             self._known = self._opened.revision
+            if self._session_tracing is not None:
+                self._session_tracing.start(self._known)
             self._caller = Caller(
                 self._opened.revision,
                 hello.capabilities_in(self._opened.revision),
@@ -309,6 +320,8 @@ class Client:
             # between two rounds the transport has no request that it could end
             question.cancel()
         await self._transport.aclose()
+        if self._session_tracing is not None:
+            self._session_tracing.end()
         if self._question_tasks is not None:
             await self._question_tasks.aclose()
         if self._incoming is not None:
@@ -328,6 +341,8 @@ class Client:
             for watch in list(self._watches):
                 watch.lose(t.Unreachable("The client speaks an older revision now; watch again."))
             await self._transport.aclose()
+            if self._session_tracing is not None:
+                self._session_tracing.end()
             if self._question_tasks is not None:
                 await self._question_tasks.aclose()
             self._known = revision
@@ -380,6 +395,14 @@ class Client:
         mounts = () if self._many is None else self._many.mounts
         problems = {m.prefix: getattr(m.source, "problem", None) for m in mounts}
         return {name: why for name, why in problems.items() if why is not None}
+
+    @property
+    def token_refreshes(self) -> Mapping[str, int]:
+        """How often the OAuth tokens of the server were refreshed by this program, by outcome: ok,
+        refused (a new login is necessary), failed. Empty without `auth`.
+        """
+        found: Mapping[str, int] = getattr(self._transport, "token_refreshes", {})
+        return found
 
     @property
     def offers_tasks(self) -> bool:

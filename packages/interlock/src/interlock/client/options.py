@@ -13,6 +13,7 @@ from .. import types as t
 from ..exchange import Asker, Middleware
 from ..extension import Extension
 from ..http11.fetch import Authorizer
+from ..observe.spans import Tracing
 from ..transport.channel import MessageRecorder
 from ..transport.list_pages import DEFAULT_LIST_BYTES, DEFAULT_LIST_ITEMS
 from .answers import Answers, ElicitFunction
@@ -93,6 +94,7 @@ class ClientOptions(TransportOptions, total=False):
     middleware: Sequence[Middleware | Extension]
     extensions: Sequence[Extension]
     settings: ClientSettings | None
+    tracing: Tracing | None
 
 
 class ListOptions(TypedDict, total=False):

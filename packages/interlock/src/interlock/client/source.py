@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
@@ -64,6 +64,11 @@ class MountedClient(Upstream, Protocol):
     @property
     def connected(self) -> bool:
         """Whether the client is open."""
+        ...
+
+    @property
+    def token_refreshes(self) -> Mapping[str, int]:
+        """How often the OAuth tokens of the server were refreshed, by outcome."""
         ...
 
     @property
@@ -165,6 +170,11 @@ class ClientSource:
     def name(self) -> str:
         """The target of the client, without anything secret."""
         return self._client.label
+
+    @property
+    def token_refreshes(self) -> Mapping[str, int]:
+        """How often the OAuth tokens of the server were refreshed, by outcome."""
+        return self._client.token_refreshes
 
     @property
     def offered(self) -> Offered | None:

@@ -7,10 +7,10 @@ those of the repository semantic-conventions-genai, in its state of development 
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Awaitable, Iterator, Mapping
+from contextlib import contextmanager
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from msgspec.structs import replace
 
@@ -18,7 +18,7 @@ from .. import types as t
 from ..exchange import AnyResult, Asker, Caller, Exchange, Handler, TraceContext
 from ..logs import limited
 from .meters import CANCELLED, TOOL_ERROR, error_type
-from .spans import Attribute, current_tracing
+from .spans import Attribute, SpanRole, current_tracing
 
 try:
     from opentelemetry import baggage, context, metrics, trace
@@ -52,7 +52,7 @@ class OpenTelemetry:
     """Traces and metrics of servers and clients.
 
     `Server("shop", observe=Observe(tracing=OpenTelemetry()))`,
-    `Client(url, middleware=[OpenTelemetry().client])`. The context of a trace travels in `_meta`,
+    `Client(url, tracing=OpenTelemetry())`. The context of a trace travels in `_meta`,
     both ways. Arguments, results and tokens are never part of a span.
 
     Args:
@@ -84,12 +84,15 @@ class OpenTelemetry:
             )
             for kind, side in ((SpanKind.SERVER, "server"), (SpanKind.CLIENT, "client"))
         }
-        self._sessions = self._meter.create_histogram(
-            "mcp.server.session.duration",
-            unit="s",
-            description="How long sessions and connections lasted that were ended.",
-            explicit_bucket_boundaries_advisory=BUCKETS,
-        )
+        self._sessions = {
+            side: self._meter.create_histogram(
+                f"mcp.{side}.session.duration",
+                unit="s",
+                description=f"How long sessions and connections of the {side} lasted.",
+                explicit_bucket_boundaries_advisory=BUCKETS,
+            )
+            for side in ("server", "client")
+        }
         self._counters: dict[str, metrics.Counter] = {}
 
     def server(self, handler: Handler) -> Handler:
@@ -103,9 +106,13 @@ class OpenTelemetry:
 
         return handle
 
-    def client(self, handler: Handler) -> Handler:
+    def client(self, handler: Handler, attributes: Mapping[str, Attribute] = {}) -> Handler:
         """Middleware of a client: a span around each request, whose context the server gets, and
         one around each answer to a question of the server.
+
+        Args:
+            handler: Sends the requests.
+            attributes: Attributes of all spans and metrics, such as `server.address`.
         """
 
         async def send(x: Exchange) -> AnyResult:
@@ -117,15 +124,19 @@ class OpenTelemetry:
         def handle(x: Exchange) -> Awaitable[AnyResult]:
             if x.method == _LISTENING or x.method.startswith("notifications/"):
                 return handler(x)
-            return self._measured(send, x, SpanKind.CLIENT, None)
+            return self._measured(send, x, SpanKind.CLIENT, None, attributes)
 
         return handle
 
-    def task(self, handler: Handler) -> Handler:
-        """Return the handler of a task, whose span is linked with the current one, and is not its
-        child: a task lasts longer than the request that starts it.
+    def task(self, handler: Handler, started_by: str = "") -> Handler:
+        """Return the handler of a task. Its span is linked with the one of the request that started
+        it, and is not its child: a task lasts longer, and may run in another process.
+
+        Args:
+            handler: Runs the task.
+            started_by: The span of the request, as a W3C `traceparent`.
         """
-        link = trace.Link(trace.get_current_span().get_span_context())
+        links = [trace.Link(_remote(started_by))] if started_by else []
 
         async def run(x: Exchange) -> AnyResult:
             current_tracing.set(self)
@@ -135,7 +146,7 @@ class OpenTelemetry:
                 context=Context(),
                 kind=SpanKind.INTERNAL,
                 attributes=attributes,
-                links=[link],
+                links=links,
                 record_exception=False,
                 set_status_on_exception=False,
             ) as span:
@@ -144,10 +155,18 @@ class OpenTelemetry:
         return run
 
     async def _measured(
-        self, handler: Handler, x: Exchange, kind: SpanKind, parent: Context | None
+        self,
+        handler: Handler,
+        x: Exchange,
+        kind: SpanKind,
+        parent: Context | None,
+        of_connection: Mapping[str, Attribute] = {},
     ) -> AnyResult:
         """Handle one exchange within a span, and record its duration."""
         attributes, measured = self._attributes(x)
+        if of_connection:
+            measured.update(of_connection)
+            attributes.update(of_connection)
         began = perf_counter()
         # By hand: the context managers of the API cost more than a span that is not sampled.
         span = self._tracer.start_span(
@@ -201,13 +220,39 @@ class OpenTelemetry:
             attributes["mcp.session.id"] = caller.session
         return attributes, measured
 
-    def span(self, name: str, attributes: Mapping[str, Attribute]) -> AbstractContextManager[Span]:
-        """Return a block that is a span within the current one."""
-        return self._tracer.start_as_current_span(name, attributes=attributes)
+    @contextmanager
+    def span(
+        self, name: str, attributes: Mapping[str, Attribute], role: SpanRole = "internal"
+    ) -> Iterator[Span]:
+        """Return a block that is a span within the current one. The message of an exception is no
+        part of it.
+        """
+        with self._tracer.start_as_current_span(
+            name,
+            kind=SpanKind.CLIENT if role == "client" else SpanKind.INTERNAL,
+            attributes=attributes,
+            record_exception=False,
+            set_status_on_exception=False,
+        ) as span:
+            try:
+                yield span
+            except BaseException as bad:
+                _fail(span, error_type(bad))
+                raise
 
-    def session_ended(self, seconds: float, attributes: Mapping[str, Attribute]) -> None:
-        """Record the duration of a session of a server."""
-        self._sessions.record(seconds, attributes)
+    def traceparent(self) -> str:
+        """Return the current span in the form of W3C; "" if there is none."""
+        current = trace.get_current_span().get_span_context()
+        return _traceparent(current) if current.is_valid else ""
+
+    def session_ended(
+        self,
+        seconds: float,
+        attributes: Mapping[str, Attribute],
+        side: Literal["server", "client"] = "server",
+    ) -> None:
+        """Record the duration of a session, as one side saw it."""
+        self._sessions[side].record(seconds, attributes)
 
     def count(self, name: str, amount: float, labels: Mapping[str, str]) -> None:
         """Add to a counter."""
@@ -270,11 +315,19 @@ def _parent(caller: Caller) -> Context | None:
     if sent.tracestate is not None or sent.baggage is not None:
         return _extracted(sent)
     # The usual case, ten times as fast as the propagator.
-    words = sent.traceparent.split("-")
-    remote = trace.SpanContext(
+    return trace.set_span_in_context(trace.NonRecordingSpan(_remote(sent.traceparent)))
+
+
+def _remote(traceparent: str) -> trace.SpanContext:
+    """Return the span that a `traceparent` names. Its form has been checked."""
+    words = traceparent.split("-")
+    return trace.SpanContext(
         int(words[1], 16), int(words[2], 16), True, trace.TraceFlags(int(words[3], 16))
     )
-    return trace.set_span_in_context(trace.NonRecordingSpan(remote))
+
+
+def _traceparent(span: trace.SpanContext) -> str:
+    return f"00-{span.trace_id:032x}-{span.span_id:016x}-{span.trace_flags:02x}"
 
 
 def _extracted(sent: TraceContext) -> Context:
@@ -293,8 +346,7 @@ def _injected(here: Context) -> TraceContext:
     if not current.is_valid and not baggage.get_all(here):
         return TraceContext(None, None, None)
     if current.is_valid and not current.trace_state and not baggage.get_all(here):
-        sent = f"00-{current.trace_id:032x}-{current.span_id:016x}-{current.trace_flags:02x}"
-        return TraceContext(sent, None, None)
+        return TraceContext(_traceparent(current), None, None)
     carrier: dict[str, str] = {}
     _TRACES.inject(carrier, here)
     _BAGGAGE.inject(carrier, here)

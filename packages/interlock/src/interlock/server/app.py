@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from .sources.mount import Mount
     from .sources.mounts import Mounts
     from .sources.transform import Transform
+    from .sources.upstreams import UpstreamState
 
 
 def _always(x: Exchange) -> bool:
@@ -837,11 +838,14 @@ class Server:
         """
         from .sources.mounting import options_of, source_of  # late: few servers mount others
         from .sources.mounts import Mounts
+        from .sources.upstreams import upstream_gauges
 
         options = options_of(prefix, tools, without, with_tags, without_tags, change or {}, visible)
         opened = source_of(source, self)
         if self._mounts is None:
-            self._mounts = Mounts(self, self.handlers)
+            self._mounts = mounts = Mounts(self, self.handlers)
+            for gauge in upstream_gauges(mounts):
+                self.meters.add_gauge(gauge)
         return self._mounts.add(opened, options)
 
     async def unmount(self, mount: Mount) -> None:
@@ -856,6 +860,15 @@ class Server:
     def mounts(self) -> Sequence[Mount]:
         """What is mounted in this server."""
         return () if self._mounts is None else tuple(self._mounts)
+
+    @property
+    def upstreams(self) -> Sequence[UpstreamState]:
+        """The state of each mounted source: whether it can be used, and if not, why."""
+        if self._mounts is None:
+            return ()
+        from .sources.upstreams import upstream_states  # late: few servers have mounts
+
+        return upstream_states(self._mounts)
 
     _mounts: Mounts | None = None
 

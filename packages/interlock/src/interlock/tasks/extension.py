@@ -29,6 +29,8 @@ from ..exchange import AnyResult, Caller, Exchange, Handler, ready
 from ..extension import CoreCapability, Extension, check_declared
 from ..input_required import HandlerRun, ask_by_hand, check_askable
 from ..observe.meters import TASKS_GAUGE, Gauge, Labels, Meters
+from ..observe.options import Observe
+from ..observe.spans import current_tracing
 from ..quotas import CountsUsage, Quota, holder_of_exchange
 from ..store.from_url import open_store
 from ..store.interface import Store
@@ -127,6 +129,11 @@ class TaskServer(Protocol):
     @property
     def meters(self) -> Meters:
         """The metrics."""
+        ...
+
+    @property
+    def observe(self) -> Observe | None:
+        """How the server can be observed."""
         ...
 
     async def enter(self) -> None:
@@ -281,6 +288,7 @@ class Tasks(Extension):
             may_run_again=self._may_run_again,
             queue=self._queue,
             wall_clock=self._wall,
+            tracing=lambda: None if server.observe is None else server.observe.tracing,
         )
         assert server.handler is not None  # it stacks the middleware, which tasks run again through
         self._runner = runner
@@ -371,6 +379,7 @@ class Tasks(Extension):
 
     def _record(self, x: Exchange, id: str, ttl: float | None) -> TaskRecord:
         now = self._wall()
+        tracing = current_tracing.get()
         return TaskRecord(
             id=id,
             owner=owner_of(x.caller),
@@ -383,6 +392,7 @@ class Tasks(Extension):
             created=now,
             updated=now,
             ttl=ttl,
+            trace="" if tracing is None else tracing.traceparent(),
         )
 
     async def _create(self, x: Exchange, handler: Handler, ttl: float | None) -> TaskRecord:

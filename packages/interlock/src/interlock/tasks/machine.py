@@ -79,6 +79,8 @@ class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
         is_queued: Whether the task waits for its first run.
         large_result_bytes: The size of the result that `result` links to, in bytes; 0 if it has the
             whole result.
+        trace: The span of the call that started the task, as a W3C `traceparent`; empty without a
+            tracing system.
     """
 
     id: str
@@ -105,6 +107,7 @@ class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     uses_once: bool = False
     is_queued: bool = False
     large_result_bytes: int = 0
+    trace: str = ""
 
     @property
     def is_terminal(self) -> bool:

@@ -27,7 +27,7 @@ from ..exchange import AnyResult, Exchange, Handler, RawResult
 from ..idempotency import Actions, in_doubt
 from ..input_required import HandlerRun, OnceSteps, ask_directly
 from ..logs import limited
-from ..observe.spans import current_tracing
+from ..observe.spans import Tracing, current_tracing
 from ..quotas import RATE_LIMITED, Quota
 from ..store.errors import AccountFull, StoreError
 from ..store.interface import RateStore, RecordStore, Store
@@ -356,6 +356,7 @@ class TaskRunner:
         may_run_again: Whether a task of a dead worker may run again.
         queue: The queue whose workers run new tasks; None if this worker runs them.
         wall_clock: The wall clock.
+        tracing: Returns the tracing system of the server.
     """
 
     def __init__(
@@ -370,8 +371,10 @@ class TaskRunner:
         may_run_again: Callable[[TaskRecord], bool],
         queue: TaskQueue | None = None,
         wall_clock: Callable[[], float] = time.time,
+        tracing: Callable[[], Tracing | None] = lambda: None,
     ) -> None:
         self.store = store
+        self._tracing = tracing
         self.queue = queue
         self.is_draining = False  # this worker takes no more tasks
         self.records = records
@@ -778,9 +781,9 @@ class TaskRunner:
 
     def run(self, live: LiveTask, x: Exchange, handler: Handler) -> None:
         """Start the run of a task."""
-        tracing = current_tracing.get()
+        tracing = current_tracing.get() or self._tracing()
         if tracing is not None:
-            handler = tracing.task(handler)
+            handler = tracing.task(handler, live.record.trace)
         live.task = asyncio.get_running_loop().create_task(
             live.finish(partial(ask_directly, x, handler))
         )

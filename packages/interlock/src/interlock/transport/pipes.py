@@ -154,6 +154,8 @@ class PipeChannel:
         self._behind: deque[list[Frame]] = deque()  # the frames behind each barrier
         self._looking: asyncio.TimerHandle | None = None
         self.queued = 0
+        self.received_bytes = 0
+        self.sent_bytes = 0
         self._room: asyncio.Event = asyncio.Event()
         self._room.set()
         for fd in (read_fd, write_fd):
@@ -313,6 +315,7 @@ class PipeChannel:
                 self._take(rest)
             self._end()
             return
+        self.received_bytes += len(chunk)
         if len(chunk) >= _SMALL_READ:
             self._read_size = _LARGE_READ
             self._note_large()
@@ -351,6 +354,7 @@ class PipeChannel:
                 self._close_write()
                 return
             self.queued -= written
+            self.sent_bytes += written
             while written:
                 first = out[0]
                 if written < len(first):

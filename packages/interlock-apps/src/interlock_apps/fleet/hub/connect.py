@@ -75,6 +75,16 @@ class LossDetector:
         self._known = known
 
     @property
+    def url(self) -> Any:
+        """The URL of the transport. Raises AttributeError if it has none."""
+        return self._inner.url
+
+    @property
+    def address(self) -> Any:
+        """The address of the transport. Raises AttributeError if it has none."""
+        return self._inner.address
+
+    @property
     def tap(self) -> Any:
         """The tap of the transport. Raises AttributeError if it cannot have one."""
         return self._inner.tap

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from interlock.configs import Entry
+from interlock.observe.spans import Tracing
 from interlock.tape import Recorder
 
 from .backoff import Backoff
@@ -30,6 +31,7 @@ class HubOptions:
         backoff: The delay before a server is restarted.
         limits: The limits of one server.
         revisions: Servers that need an older revision, remembered between starts.
+        tracing: A tracing system for the requests to the servers.
         record: Records all messages, each server as a connection for each start. Secrets of the
             configuration are redacted.
         clock: Returns the time in seconds.
@@ -43,6 +45,7 @@ class HubOptions:
     backoff: Backoff = field(default_factory=Backoff)
     limits: HubLimits = field(default_factory=HubLimits)
     revisions: KnownRevisions = field(default_factory=KnownRevisions)
+    tracing: Tracing | None = None
     record: Recorder | None = None
     clock: Callable[[], float] = time.monotonic
     sleep: Sleep = asyncio.sleep

@@ -79,6 +79,7 @@ class SupervisedClient:
             timeout=options.limits.call,
             middleware=[bounded(options.limits.most_items)],
             record=options.record,
+            tracing=options.tracing,
             # The hub restarts the server itself.
             settings=ClientSettings(older_for_questions=False),
         )

@@ -50,6 +50,14 @@ def suspended(server: str, machine: bool) -> None:
     _show(server, "suspended", machine)
 
 
+@click.command("upstreams")
+@_server
+@_json
+def upstreams(server: str, machine: bool) -> None:
+    """Show the servers that the server has mounted: whether they can be used, and if not, why."""
+    _show(server, "upstreams", machine)
+
+
 @click.command("end")
 @_server
 @click.argument("id")

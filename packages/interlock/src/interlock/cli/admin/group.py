@@ -18,6 +18,7 @@ COMMANDS: Final[dict[str, Row]] = {
     "suspended": Row(
         "Show the calls that wait for an answer.", _SEE, "interlock.cli.admin.commands:suspended"
     ),
+    "upstreams": Row("Show the mounted servers.", _SEE, "interlock.cli.admin.commands:upstreams"),
     "end": Row("End a session or a call.", _DO, "interlock.cli.admin.commands:end"),
     "drain": Row(
         "End a worker, or the whole server, after its calls.",

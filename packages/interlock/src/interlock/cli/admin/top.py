@@ -41,6 +41,7 @@ class MetricsSample(Struct):
         workers: The processes.
         calls: The running calls.
         sessions: The sessions that end last.
+        upstreams: The mounted servers of each process.
     """
 
     time: float
@@ -50,6 +51,7 @@ class MetricsSample(Struct):
     workers: list[dict[str, Any]]
     calls: list[dict[str, Any]]
     sessions: list[dict[str, Any]]
+    upstreams: list[dict[str, Any]]
 
 
 class ToolRow(Struct):
@@ -77,7 +79,7 @@ def read(rows: Iterable[Mapping[str, Any]], **others: Any) -> MetricsSample:
         rows: The rows that their admin sockets return for "metrics".
         others: The other attributes of the result.
     """
-    found = MetricsSample(0.0, 0, {}, Counter(), [], [], [])
+    found = MetricsSample(0.0, 0, {}, Counter(), [], [], [], [])
     for name, value in others.items():
         setattr(found, name, value)
     for row in rows:
@@ -155,6 +157,7 @@ def top(target: str, interval: float, once: bool, machine: bool) -> None:
                     "tools": found,
                     "calls": now.calls,
                     "sessions": now.sessions,
+                    "upstreams": now.upstreams,
                     "workers": now.workers,
                 }
             )
@@ -202,7 +205,7 @@ def _folder_of(target: Path) -> Path:
 def _reading(server: AdminServer) -> MetricsSample:
     """Ask every process."""
     rows: dict[str, list[dict[str, Any]]] = {
-        command: [] for command in ("metrics", "workers", "calls", "sessions")
+        command: [] for command in ("metrics", "workers", "calls", "sessions", "upstreams")
     }
     for command, found in rows.items():
         for response in server.ask_all(AdminRequest(command, most=_MOST_ROWS)).values():
@@ -215,6 +218,7 @@ def _reading(server: AdminServer) -> MetricsSample:
         workers=rows["workers"],
         calls=rows["calls"],
         sessions=list(sessions.values()),
+        upstreams=rows["upstreams"],
     )
 
 
@@ -264,6 +268,13 @@ def _draw(before: MetricsSample, now: MetricsSample) -> None:
                 session["revision"],
             )
             for session in now.sessions[:_MOST_ROWS]
+        ],
+    )
+    _table(
+        ("UPSTREAM", "STATE", "PROBLEM"),
+        [
+            (each["id"], each["state"], each["problem"] or "-")
+            for each in sorted(now.upstreams, key=lambda each: str(each["state"]))[:_MOST_ROWS]
         ],
     )
     _table(

@@ -47,8 +47,8 @@ class AdminRequest(Struct):
     """A request of an operator.
 
     Attributes:
-        command: "workers", "sessions", "calls", "suspended", "metrics", "end", "drain", "shutdown"
-            or "log_level".
+        command: "workers", "sessions", "calls", "suspended", "upstreams", "metrics", "end", "drain",
+            "shutdown" or "log_level".
         id: What to end: the ID of a call, or the beginning of that of a session or suspended call.
             For "log_level" the level, such as "debug".
         most: The maximum number of sessions to show.
@@ -156,6 +156,8 @@ class AdminSocket:
             case "suspended":
                 waiting = self._server.suspended_calls.waiting()
                 return AdminResponse([_describe(name[:SHOWN], x) for name, x in waiting])
+            case "upstreams":
+                return AdminResponse(self._upstreams())
             case "metrics":
                 return AdminResponse(self._metrics())
             case "end":
@@ -201,6 +203,16 @@ class AdminSocket:
                 "left": round(session.until - now, 1),
             }
             for session in await self._app.recent_sessions(most)
+        ]
+
+    def _upstreams(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "id": f"{os.getpid()} {each.name}",
+                "state": "up" if each.problem is None else "down",
+                "problem": each.problem,
+            }
+            for each in self._server.upstreams
         ]
 
     def _metrics(self) -> list[dict[str, Any]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from ...exchange import Handler, Middleware, Principal
 from ...idempotency import Peers
@@ -17,6 +17,9 @@ from ...transport.channel import Channel
 from ...transport.http.routes import Routes
 from ..changes import ChangeBus
 from ..server_options import ServerLimits
+
+if TYPE_CHECKING:
+    from ..sources.upstreams import UpstreamState
 
 
 class ServedServer(Protocol):
@@ -53,6 +56,11 @@ class ServedServer(Protocol):
     @property
     def quotas(self) -> Mapping[str, CountsUsage]:
         """All quotas of the server and its extensions, by the names of their counters."""
+        ...
+
+    @property
+    def upstreams(self) -> Sequence[UpstreamState]:
+        """The state of each mounted source."""
         ...
 
     @property

@@ -5,13 +5,13 @@ environment ask for it.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from ...logs import limited
+from ...observe.environment import tracing_from_environment
 from ...observe.options import Observe
 from .interface import ServedServer
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from .metrics import MetricsServer
 
 log = limited("interlock.server")
-
-_EXPORTER = "OTEL_EXPORTER_OTLP_"
 
 
 @contextlib.asynccontextmanager
@@ -55,19 +53,13 @@ def exported_traces(server: ServedServer) -> Iterator[None]:
     an endpoint and the server has no tracing system of its own. Call it after a fork.
     """
     observe = server.observe
-    if not any(name.startswith(_EXPORTER) and os.environ[name] for name in os.environ) or (
-        observe is not None and observe.tracing is not None
-    ):
-        yield
-        return
-    try:
-        from ...observe.opentelemetry import from_environment  # late: optional extra `otel`
-    except ImportError as missing:
-        log.warning("the environment names an endpoint of OpenTelemetry: %s", missing)
-        yield
-        return
-    info = server.identity.info
-    tracing = from_environment(info.name, info.version)
+    tracing = None
+    if observe is None or observe.tracing is None:
+        info = server.identity.info
+        try:
+            tracing = tracing_from_environment(info.name, info.version)
+        except ImportError as missing:
+            log.warning("the environment names an endpoint of OpenTelemetry: %s", missing)
     if tracing is None:
         yield
         return

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ import msgspec
 
 from ...keywords import check_keywords
 from ...logs import limited
+from ...observe.meters import Gauge
 from ...transport.channel import Channel, MessageRecorder
 from ...wire.lines import DEFAULT_LIMIT
 from ..request_log import RequestLogFormat, request_log
@@ -24,6 +25,7 @@ from .observed import exported_traces, served_metrics
 from .process_memory import keep_freed_memory, settle_memory
 
 if TYPE_CHECKING:
+    from ...transport.pipes import PipeChannel
     from ...store.interface import Store
     from ...transport.http.server.supervision import Supervision
     from .options import RunOptions
@@ -252,8 +254,24 @@ async def _stdio(
     async with own_streams(limit) as channel:
         if isinstance(channel, PipeChannel):
             channel.on_large = keep_freed_memory
+            for gauge in _stdio_gauges(channel):
+                server.meters.add_gauge(gauge)
         async with _shared_calls(server, store), served_metrics(server):
             await server.serve(channel if record is None else record.channel(channel))
+
+
+def _stdio_gauges(channel: PipeChannel) -> Iterator[Gauge]:
+    """The bytes of stdio as metrics."""
+    yield Gauge(
+        "interlock_stdio_received_bytes_total",
+        "Bytes that the server has read from stdin.",
+        lambda: {(): channel.received_bytes},
+    )
+    yield Gauge(
+        "interlock_stdio_sent_bytes_total",
+        "Bytes that the server has written to stdout.",
+        lambda: {(): channel.sent_bytes},
+    )
 
 
 @contextlib.asynccontextmanager

@@ -241,6 +241,12 @@ class Http:
             raise (why or bad.why) from bad.why
 
     @property
+    def token_refreshes(self) -> Mapping[str, int]:
+        """How often the OAuth tokens were refreshed, by outcome; empty without `auth`."""
+        found: Mapping[str, int] = getattr(self._authorized, "refreshes", {})
+        return found
+
+    @property
     def trips(self) -> HttpRequests:
         """The state that requests share while the transport is open. Raises Unreachable if it is
         not open.
