@@ -36,6 +36,7 @@ async def test_a_token_is_renewed_shortly_before_its_end() -> None:
             assert len(world.tokens) == 1 + len(world.spent)
             world.clock.now += 2
             await call(c)
+        assert dict(c.token_refreshes) == {"ok": 5}
     assert sorted(world.spent.values()) == [1] * 5
     assert world.calls["who"] == 11
 

@@ -205,3 +205,32 @@ def test_without_readers_no_durations_are_kept() -> None:
     meters = Meters()
     meters.record("mcp_server_session_duration", 1.0)
     assert list(meters.durations()) == []
+
+
+async def test_bytes_of_stdio_are_counted(tmp_path: Path) -> None:
+    file = tmp_path / "shop.py"
+    file.write_text(SERVER)
+    command = [sys.executable, "-m", "interlock", "run", str(file), "--metrics", ":0"]
+    lines: asyncio.Queue[str] = asyncio.Queue()
+    async with asyncio.timeout(60), Client(command, on_stderr=lines.put_nowait) as client:
+        while (found := re.search(r"Metrics at (http\S+)", await lines.get())) is None:
+            pass
+        await client.call_tool("buy", {"what": "maps" * 1000})
+        values = check_page((await page(found[1]))[1])
+    assert values["interlock_stdio_received_bytes_total"] > 4000
+    assert values["interlock_stdio_sent_bytes_total"] > 100
+
+
+async def test_the_state_of_mounted_servers() -> None:
+    """Which of them can be used now; `upstreams` says why one cannot."""
+    urls: list[str] = []
+    server = Server("front", observe=Observe(metrics=":0", on_ready=urls.append))
+    server.mount(Server("inner"), prefix="here")
+    server.mount(Client("http://127.0.0.1:1/mcp"), prefix="away")
+    async with server.serve_http(port=0):
+        values = check_page((await page(urls[0]))[1])
+        problems = {each.name: each.problem for each in server.upstreams}
+    assert values['interlock_upstream_up{upstream="here"}'] == 1
+    assert values['interlock_upstream_up{upstream="away"}'] == 0
+    assert problems["here"] is None
+    assert "127.0.0.1:1" in (problems["away"] or "")

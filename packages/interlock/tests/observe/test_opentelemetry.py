@@ -434,3 +434,121 @@ async def test_a_program_exports_where_the_environment_says(tmp_path: Path) -> N
     assert names["pack"].parent_span_id == names["tools/call buy"].span_id
     assert {"mcp.server.operation.duration", "orders"} <= made.metrics
     assert made.services == {"shop", "3.1"}
+
+
+@pytest.mark.parametrize("kind", ["memory", "http"])
+async def test_the_session_of_a_client(collected: Collected, kind: str) -> None:
+    """`tracing=` gives one span for each request, with the address, and the session's duration."""
+    async with connected(shop(collected), kind, tracing=collected.telemetry) as client:
+        assert (await client.call_tool("weigh")).text == "1 kg"
+        assert not collected.points("mcp.client.session.duration")
+        revision = client.revision
+    (session,) = collected.points("mcp.client.session.duration")
+    spans = [
+        span
+        for span in collected._spans.get_finished_spans()
+        if span.name == "tools/call weigh" and span.kind is SpanKind.CLIENT
+    ]
+    (call,) = spans
+    assert call.attributes is not None
+    expected = {"mcp.protocol.version": revision, "network.transport": "pipe"}
+    if kind == "http":
+        port = session.attributes["server.port"]
+        expected |= {
+            "network.transport": "tcp",
+            "server.address": "127.0.0.1",
+            "server.port": port,
+        }
+    assert dict(session.attributes) == expected
+    assert session.count == 1
+    assert expected.items() <= dict(call.attributes).items()
+    (measured,) = [
+        point
+        for point in collected.points("mcp.client.operation.duration")
+        if point.attributes["mcp.method.name"] == "tools/call"
+    ]
+    assert expected.items() <= dict(measured.attributes).items()
+
+
+async def test_the_names_of_strangers_are_no_attributes_of_metrics(collected: Collected) -> None:
+    """A caller may send any name; a metric has those that were answered."""
+    async with connected(shop(collected), "memory") as client:
+        await client.call_tool("weigh")
+        assert (await client.call_tool("fail")).is_error
+        for name in ("x1", "x2"):
+            with pytest.raises(McpError):
+                await client.call_tool(name)
+    names = {
+        point.attributes.get("gen_ai.tool.name")
+        for point in collected.points("mcp.server.operation.duration")
+        if point.attributes["mcp.method.name"] == "tools/call"
+    }
+    assert names == {"weigh", "fail", "_other"}
+
+
+async def test_the_message_of_an_exception_is_not_exported(collected: Collected) -> None:
+    """It may contain secrets. The class says what happened."""
+    server = Server("shop", observe=Observe(metrics=None, tracing=collected.telemetry))
+
+    @server.tool
+    async def open_safe(ctx: Context) -> str:
+        with ctx.span("turn the wheel"):
+            raise ValueError("the code is 4711")
+
+    async with connected(server, "memory") as client:
+        assert (await client.call_tool("open_safe")).is_error
+    span = collected.named("turn the wheel")
+    assert span.attributes == {"error.type": "ValueError"}
+    assert span.status.status_code is StatusCode.ERROR
+    assert "4711" not in span.to_json()
+
+
+async def test_a_task_that_another_worker_runs_is_linked_with_its_call(
+    collected: Collected, tmp_path: Path
+) -> None:
+    """The link lies in the store with the task."""
+    running: list[str] = []
+    started = asyncio.Event()
+    workers: dict[str, Collected] = {"first": collected, "second": Collected()}
+
+    def worker(name: str) -> Server:
+        tracing = workers[name].telemetry
+        server = Server(
+            "shop",
+            observe=Observe(metrics=None, tracing=tracing),
+            extensions=[Tasks(f"sqlite:///{tmp_path}/tasks.db")],
+        )
+
+        @server.tool(task="required")
+        async def knit() -> str:
+            running.append(name)
+            started.set()
+            if name == "first":
+                await asyncio.Event().wait()
+            return "a scarf"
+
+        return server
+
+    first = worker("first")
+    options: dict[str, Any] = {"tracing": collected.telemetry}
+    async with (
+        asyncio.timeout(60),
+        connected(worker("second"), "memory") as other,
+        connected(first, "memory", **options) as client,
+    ):
+        task = await client.start_tool("knit")
+        await started.wait()
+        await first.drain()
+        assert (await other.task(task.id).result()).text == "a scarf"
+    assert running == ["first", "second"]
+    (call,) = [
+        span
+        for span in collected._spans.get_finished_spans()
+        if span.name == "tools/call knit" and span.kind is SpanKind.SERVER
+    ]
+    (again,) = [
+        span for span in workers["second"]._spans.get_finished_spans() if span.name == call.name
+    ]
+    assert again.kind is SpanKind.INTERNAL
+    assert [link.context.span_id for link in again.links] == [call.context.span_id]
+    assert again.context.trace_id != call.context.trace_id

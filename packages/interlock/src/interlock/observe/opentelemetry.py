@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from .. import types as t
 from ..exchange import AnyResult, Asker, Caller, Exchange, Handler, TraceContext
 from ..logs import limited
-from .meters import CANCELLED, TOOL_ERROR, error_type
+from .meters import CANCELLED, OTHER, TOOL_ERROR, error_type
 from .spans import Attribute, SpanRole, current_tracing
 
 try:
@@ -40,6 +40,7 @@ _TRACES: Final = TraceContextTextMapPropagator()
 _BAGGAGE: Final = W3CBaggagePropagator()
 _LISTENING = "subscriptions/listen"
 _LIBRARY = "interlock"
+_MOST_NAMES = 2000  # of tools and prompts, in metrics
 _TARGETS = {"tools/call": "gen_ai.tool.name", "prompts/get": "gen_ai.prompt.name"}
 _VARIABLES = (
     "OTEL_EXPORTER_OTLP_ENDPOINT",
@@ -94,6 +95,7 @@ class OpenTelemetry:
             for side in ("server", "client")
         }
         self._counters: dict[str, metrics.Counter] = {}
+        self._known: set[tuple[str, Attribute]] = set()  # names of tools and prompts
 
     def server(self, handler: Handler) -> Handler:
         """Return the handler of a server with a span around each request."""
@@ -193,9 +195,22 @@ class OpenTelemetry:
             if error:
                 _fail(span, error)
                 measured["error.type"] = error
+            if kind is SpanKind.SERVER and x.method in _TARGETS:
+                self._bound_name(x.method, measured, error)
             context.detach(token)
             span.end()
             self._durations[kind].record(perf_counter() - began, measured)
+
+    def _bound_name(self, method: str, measured: dict[str, Attribute], error: str) -> None:
+        """Replace a name that nobody has answered to in a metric: a caller may send any."""
+        target = _TARGETS[method]
+        key = (method, measured[target])
+        if key in self._known:
+            return
+        if error not in ("", TOOL_ERROR) or len(self._known) >= _MOST_NAMES:
+            measured[target] = OTHER
+        else:
+            self._known.add(key)
 
     def _attributes(self, x: Exchange) -> tuple[dict[str, Attribute], dict[str, Attribute]]:
         """Return the attributes of a span, and those of them that are attributes of metrics."""

@@ -47,8 +47,8 @@ class AdminRequest(Struct):
     """A request of an operator.
 
     Attributes:
-        command: "workers", "sessions", "calls", "suspended", "upstreams", "metrics", "end", "drain",
-            "shutdown" or "log_level".
+        command: "workers", "sessions", "calls", "suspended", "upstreams", "metrics", "end",
+            "drain", "shutdown" or "log_level".
         id: What to end: the ID of a call, or the beginning of that of a session or suspended call.
             For "log_level" the level, such as "debug".
         most: The maximum number of sessions to show.

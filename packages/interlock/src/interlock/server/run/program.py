@@ -25,9 +25,9 @@ from .observed import exported_traces, served_metrics
 from .process_memory import keep_freed_memory, settle_memory
 
 if TYPE_CHECKING:
-    from ...transport.pipes import PipeChannel
     from ...store.interface import Store
     from ...transport.http.server.supervision import Supervision
+    from ...transport.pipes import PipeChannel
     from .options import RunOptions
 
 log = limited("interlock.server")
