@@ -193,6 +193,9 @@ class HttpReplayChannel:
             return
         method = message.get("method")
         id = message.get("id")
+        if isinstance(method, str) and is_opening(method):  # of the other era, after a probe
+            self._revision = ""
+            self._session = None
         if isinstance(method, str) and isinstance(id, int | str):
             task = self._posts[id] = self._spawn(self._answered(frame, message))
             if is_opening(method):  # later messages need its session and its revision

@@ -335,7 +335,9 @@ class _Regression:
     def _rename_answers(self, message: dict[str, Any]) -> None:
         """Give the answers to such questions the names that the server has used."""
         params = message.get("params")
-        answers = params.get("inputResponses") if isinstance(params, dict) else None
+        if not isinstance(params, dict):
+            return
+        answers = params.get("inputResponses")
         if isinstance(answers, dict):
             params["inputResponses"] = {
                 self._keys.get(name, name): answer for name, answer in answers.items()

@@ -61,7 +61,11 @@ def admin_server(target: str) -> AdminServer:
     Raises:
         click.ClickException: The URL cannot be used, or there is no secret for it.
     """
-    return AdminPathServer(target) if "://" in target else AdminSocketServer(Path(target))
+    if "://" not in target:
+        return AdminSocketServer(Path(target))
+    server = AdminPathServer(target)
+    click.get_current_context().call_on_close(server.close)
+    return server
 
 
 class AdminSocketServer:
@@ -154,6 +158,13 @@ class AdminPathServer:
             )
         self._fetch = HttpFetch(most_connections=1)
         self._runner: asyncio.Runner | None = None
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._runner is not None:
+            self._runner.run(self._fetch.aclose())
+            self._runner.close()
+            self._runner = None
 
     def processes(self) -> list[int]:
         """See AdminServer."""

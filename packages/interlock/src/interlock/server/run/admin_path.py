@@ -174,7 +174,8 @@ async def _read(receive: Receive) -> bytes | None:
         message = await receive()
         if message["type"] != "http.request":
             return None
-        body += message.get("body", b"")
+        piece: bytes = message.get("body", b"")
+        body += piece
         if len(body) > _MOST_BYTES:
             return None
         if not message.get("more_body", False):
