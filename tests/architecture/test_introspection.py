@@ -42,6 +42,7 @@ UNRESOLVED = {
     "ClientSource": "few clients are mounted",
     "Mount": "few servers mount others",
     "Source": "few servers mount others",
+    "UpstreamState": "few servers mount others",
     "SkillFeature": "few servers have skills",
 }
 

@@ -242,7 +242,7 @@ def test_replay_to_a_url(
         runpy.run_path(str(saved))["test_hello"]()
     away = interlock("replay", tape, f"{site.root}/locked", "--as", "client")
     assert away.exit_code == 4
-    assert "log in" in away.stderr
+    assert "interlock auth login" in away.stderr
     assert interlock("test", tape, f"{site.root}/locked").exit_code == 4
     for words in ((), (site.url, "--", "true")):
         unclear = interlock("replay", tape, "--as", "client", *words)

@@ -189,7 +189,7 @@ class HttpReplayChannel:
         except READ_ERRORS:
             message = None
         if not isinstance(message, dict):  # a batch, or what the client sent in place of a message
-            self._spawn(self._answered(frame, {}))
+            self._spawn(self._answered(frame, {}, self._revision))
             return
         method = message.get("method")
         id = message.get("id")
@@ -197,7 +197,7 @@ class HttpReplayChannel:
             self._revision = ""
             self._session = None
         if isinstance(method, str) and isinstance(id, int | str):
-            task = self._posts[id] = self._spawn(self._answered(frame, message))
+            task = self._posts[id] = self._spawn(self._answered(frame, message, self._revision))
             if is_opening(method):  # later messages need its session and its revision
                 await asyncio.wait({task})
             return
@@ -232,11 +232,11 @@ class HttpReplayChannel:
         except t.InterlockError as bad:
             self._fail(bad)
 
-    async def _answered(self, frame: Frame, message: Mapping[str, Any]) -> None:
-        """Post a request, and deliver what the server sends for it."""
+    async def _answered(self, frame: Frame, message: Mapping[str, Any], revision: str) -> None:
+        """Post a request of a revision, and deliver what the server sends for it."""
         id = message.get("id")
         try:
-            await self._request(frame, message)
+            await self._request(frame, message, revision)
         except t.InterlockError as bad:
             self._fail(bad)
         except (ValueError, Malformed) as bad:  # a header that cannot be sent
@@ -249,12 +249,12 @@ class HttpReplayChannel:
         """Deliver an error in place of the response that the server did not send."""
         self._deliver(failure(id if isinstance(id, int | str) else None, t.INTERNAL_ERROR, words))
 
-    async def _request(self, frame: Frame, message: Mapping[str, Any]) -> None:
+    async def _request(self, frame: Frame, message: Mapping[str, Any], revision: str) -> None:
         method = message.get("method")
         opens = isinstance(method, str) and is_opening(method)
         is_relisted = False
         while True:
-            response = await self._post(frame, message)
+            response = await self._post(frame, message, revision)
             try:
                 if opens and response.status == 200:
                     self._session = session_of(response)
@@ -273,7 +273,7 @@ class HttpReplayChannel:
                 and not is_relisted
             ):
                 is_relisted = True
-                await self._list_tools(message)
+                await self._list_tools(message, revision)
                 continue
             self._receive_body(response, body, message, opens=opens)
             return
@@ -301,11 +301,13 @@ class HttpReplayChannel:
         else:
             self._refuse(id, str(bad))
 
-    async def _post(self, frame: Frame, message: Mapping[str, Any]) -> Response:
+    async def _post(self, frame: Frame, message: Mapping[str, Any], revision: str) -> Response:
         method = message.get("method")
-        headers = self._head(message) if isinstance(method, str) else None
-        if headers is None:
-            headers = self._headers.message(self._revision, self._session)
+        headers = (
+            self._head(message, revision)
+            if isinstance(method, str)
+            else self._headers.message(revision, self._session)
+        )
         request = Request(
             "POST",
             self._sender.url,
@@ -315,14 +317,13 @@ class HttpReplayChannel:
         )
         return await self._sender.send(request)
 
-    def _head(self, message: Mapping[str, Any]) -> Pairs:
+    def _head(self, message: Mapping[str, Any], revision: str) -> Pairs:
         """Return the headers of a request. They repeat parts of its params."""
         method = message["method"]
         params = message.get("params")
         members = params if isinstance(params, dict) else {}
         name = members.get(_NAMES.get(method, ""))
         arguments = members.get("arguments")
-        revision = self._revision
         # A recorded request may name a revision that does not exist, to see it refused.
         known = revision if not revision or revision in REVISIONS else NEWEST
         pairs = self._headers.request(
@@ -434,7 +435,7 @@ class HttpReplayChannel:
         self._headers.learn(listed)
         return listed.next_cursor
 
-    async def _list_tools(self, message: Mapping[str, Any]) -> None:
+    async def _list_tools(self, message: Mapping[str, Any], revision: str) -> None:
         """List the tools, because the server misses headers that repeat arguments (`XMH-18`)."""
         params = message.get("params")
         meta = params.get("_meta") if isinstance(params, dict) else None
@@ -444,7 +445,7 @@ class HttpReplayChannel:
             if cursor is not None:
                 asked["cursor"] = cursor
             own = {"jsonrpc": "2.0", "id": _OWN_LIST, "method": "tools/list", "params": asked}
-            response = await self._post(encode_json(own), own)
+            response = await self._post(encode_json(own), own, revision)
             try:
                 body = await _whole_answer(response, self._limit)
             finally:
