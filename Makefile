@@ -20,6 +20,8 @@ LOCKED := --quiet --no-deps --require-hashes --only-binary :all:
 # Tests take two cores; four run at once, as they often wait (tests/lanes.py says what runs together).
 PARALLEL := --workers 4
 
+# `make test` runs one half of the combinations of each test; `make test CELLS=1` runs all.
+CELLS := 2
 # `make test` runs endurance tests too, drawn by SEED, that cost so many seconds of processor time in all.
 SAMPLE := 20
 SEED ?=
@@ -51,7 +53,7 @@ demo: install
 	@$(BIN)/interlock demo
 
 test: dev compiled programs
-	@$(BIN)/python -m pytest $(PARALLEL) -m 'not interop and not database' --sample $(SAMPLE) $(SEED:%=--seed %)
+	@$(BIN)/python -m pytest $(PARALLEL) -m 'not interop and not database' --cells $(CELLS) --sample $(SAMPLE) $(SEED:%=--seed %)
 
 test-peers: dev compiled peers
 	@$(BIN)/python -m pytest $(PARALLEL) -m 'interop or database'

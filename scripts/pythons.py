@@ -6,10 +6,10 @@ machine.
     python scripts/pythons.py 3.13 -- -k log   # one version; options after -- go to pytest
 
 An interpreter is looked for as `python3.X` on PATH and among the versions of pyenv. The version of
-the interpreter that runs this script is left out, since `make test` has used it. Each test runs a
-quarter of its combinations, drawn by the date; in CI always the same. Each version gets an
-environment beside `.venv`, made by the Makefile from the same locks. A version that is not
-installed is named and is not a failure.
+the interpreter that runs this script is left out, since `make test` has used it. `make test` runs
+one half of the combinations of each test; the other half is divided over the versions here (see
+`tests/endurance.py`). Each version gets an environment beside `.venv`, made by the Makefile from
+the same locks. A version that is not installed is named and is not a failure.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ NOT_WORTH_REPEATING = (
     "packages/interlock/tests/auth/test_login_in_a_browser.py",
 )
 SECONDS_TO_ANSWER = 20  # for an interpreter to say its version
+
+_PARTS = ("4:2", "4:4")  # both together are the half that `make test` leaves out
 
 _ASK = "import sys; print(*sys.version_info[:2], sys.implementation.name, sys.version_info[3])"
 
@@ -63,8 +65,8 @@ def main() -> int:
         return 0
     failed = [
         version
-        for version, interpreter in found.items()
-        if not _test(version, interpreter, asked.pip_of, options)
+        for number, (version, interpreter) in enumerate(found.items())
+        if not _test(version, interpreter, asked.pip_of, ["--cells", _PARTS[number % 2], *options])
     ]
     missing = [_name(version) for version in wanted if version not in found]
     if missing:
@@ -153,7 +155,7 @@ def _test(version: Version, interpreter: Path, pip_of: str, options: Sequence[st
     ignored = [f"--ignore-glob={ROOT / path}" for path in NOT_WORTH_REPEATING]
     pytest = [f"{name}/bin/python", "-m", "pytest", "-q", "-o", f"cache_dir={name}/.pytest_cache"]
     selected = ["--workers", "4", *ignored]
-    selected += ["-m", "not slow and not interop", "--cells", "4", *options]
+    selected += ["-m", "not slow and not interop", *options]
     passed = subprocess.run([*pytest, *selected], cwd=ROOT, env=_environment()).returncode == 0
     tested = time.monotonic()
     _say(

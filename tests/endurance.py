@@ -18,8 +18,11 @@ as few combinations as hold every value. `matrix(seconds=3)` says what one combi
 
 Only tests of this suite run with `--endurance`; without it they are left out, but for the sample.
 
-A run that repeats others, such as one under another version of Python, need not repeat every
-combination: with `--cells 4` each test runs a quarter of its combinations, and at least one.
+The combinations of a test that is no matrix, such as the rows of a table, are divided over runs.
+With `--cells 2` each test runs one half of its combinations, and at least one; the seed decides
+which. `--cells 4:3` runs the third of four parts of all tests, of matrices too. In CI `make test`
+runs the first half, and the runs under other versions of Python share the second half: the parts 2
+and 4 of four. `make endurance` runs the second half too; `make test CELLS=1` runs everything.
 """
 
 from __future__ import annotations
@@ -75,10 +78,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--cells",
-        type=int,
-        default=1,
-        metavar="N",
-        help="of the combinations of each test, run one in N, and at least one",
+        type=part_of,
+        default=(1, 1),
+        metavar="N[:K]",
+        help="of the combinations of each test, run part K (default: 1) of N, and at least one",
     )
     group.addoption(
         "--until", type=float, metavar="TIME", help="begin no test after this time (Unix time)"
@@ -112,6 +115,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     costs = dict(_costs(items))
     if config.option.endurance:
         kept = {id(item) for item in items if id(item) in costs or is_property(item)}
+        first_half = thinned(items, 2, 1, config.option.seed)
+        kept |= {id(item) for item in items if not _is_matrix(item)} - first_half
     else:
         drawn = sample(
             [item for item in items if id(item) in costs],
@@ -121,7 +126,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         )
         kept = {id(item) for item in items if id(item) not in costs}
         kept |= {id(item) for item in drawn}
-        kept &= thinned(items, config.option.cells, config.option.seed)
+        parts, part = config.option.cells
+        whole = {id(item) for item in items if part == 1 and (_is_matrix(item) or _is_fixed(item))}
+        kept &= whole | thinned(items, parts, part, config.option.seed)
     left_out = [item for item in items if id(item) not in kept]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
@@ -229,16 +236,26 @@ def _era(value: Hashable) -> Hashable:
     return value
 
 
-def thinned(items: Iterable[pytest.Item], one_in: int, seed: int) -> set[int]:
-    """Draw one in so many combinations of each test, and at least one; return their ids."""
+def part_of(text: str) -> tuple[int, int]:
+    """Return the number of parts, and the number of one of them, from `N` or `N:K`."""
+    parts, _, part = text.partition(":")
+    read = int(parts), int(part or 1)
+    if not 1 <= read[1] <= read[0]:
+        raise ValueError(text)
+    return read
+
+
+def thinned(items: Iterable[pytest.Item], parts: int, part: int, seed: int) -> set[int]:
+    """Return the ids of one part of the combinations of each test, and at least one of each."""
     tests: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         tests[item.nodeid.partition("[")[0]].append(item)
-    return {
-        id(item)
-        for name, cells in tests.items()
-        for item in random.Random(f"{seed} {name}").sample(cells, -(-len(cells) // one_in))
-    }
+    chosen: set[int] = set()
+    for name, cells in tests.items():
+        random.Random(f"{seed} {name}").shuffle(cells)
+        mine = cells[part - 1 :: parts] or [cells[(part - 1) % len(cells)]]
+        chosen |= {id(item) for item in mine}
+    return chosen
 
 
 def sample(

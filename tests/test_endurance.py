@@ -8,7 +8,7 @@ import itertools
 import pytest
 
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, REVISIONS
-from tests.endurance import MATRIX_SECONDS, pairwise, sample
+from tests.endurance import MATRIX_SECONDS, pairwise, part_of, sample
 
 COLOURS = ("red", "green", "blue")
 SIZES = (1, 2, 3, 4)
@@ -74,8 +74,9 @@ def test_a_sample_is_drawn_by_its_seed(request: pytest.FixtureRequest) -> None:
     assert sample(items, costs, 0, seed=7) == []
 
 
-def test_a_run_that_repeats_others_takes_some_combinations(pytester: pytest.Pytester) -> None:
-    """Of every test at least one; a seed always draws the same ones."""
+def test_runs_share_the_combinations_of_a_test(pytester: pytest.Pytester) -> None:
+    """Every run takes at least one combination of each test; together the runs take all. The first
+    run takes all pairs of a matrix. A seed always draws the same ones."""
     pytester.makepyfile(
         """
         import pytest
@@ -86,15 +87,33 @@ def test_a_run_that_repeats_others_takes_some_combinations(pytester: pytest.Pyte
         @pytest.mark.parametrize("size", range(2))
         def test_few(size): pass
 
+        @pytest.mark.matrix
+        @pytest.mark.parametrize("loud", [True, False])
+        @pytest.mark.parametrize("size", range(2))
+        def test_matrix(size, loud): pass
+
         def test_one(): pass
         """
     )
-    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function")
-    options = ("-p", "tests.endurance", "-p", "no:cacheprovider", "-v", "--cells", "4")
-    first, again = (pytester.runpytest_subprocess(*options, "--seed", "7") for _ in range(2))
-    first.assert_outcomes(passed=3 + 1 + 1, deselected=6 + 1)
-    shown = [[line for line in ran.outlines if "PASSED" in line] for ran in (first, again)]
-    assert shown[0] == shown[1]
+    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\nmarkers =\n  matrix")
+
+    def passed(cells: str) -> list[str]:
+        options = ("-p", "tests.endurance", "-p", "no:cacheprovider", "-v", "--cells", cells)
+        ran = pytester.runpytest_subprocess(*options, "--seed", "7")
+        return [line.split()[0] for line in ran.outlines if "PASSED" in line]
+
+    first, second, third = passed("2"), passed("4:2"), passed("4:4")
+    assert len(first) == 5 + 1 + 4 + 1
+    assert len(second) == 2 + 1 + 1 + 1
+    assert len(third) == 2 + 1 + 1 + 1
+    assert len({*first, *second, *third}) == 9 + 2 + 4 + 1
+    assert passed("2") == first
+
+
+@pytest.mark.parametrize("cells", ["0", "2:3", "2:0", "x"])
+def test_a_part_that_there_is_not(cells: str) -> None:
+    with pytest.raises(ValueError, match=r"x|:|0"):
+        part_of(cells)
 
 
 def test_what_lasts_is_left_out_and_the_suite_runs_it(pytester: pytest.Pytester) -> None:
