@@ -77,14 +77,14 @@ class Town:
         gateway: The gateway.
         url: The URL of the gateway.
         people: Who logs in at the server.
-        tokens: The tokens that the server saw.
+        vault: The tokens of the gateway.
     """
 
-    def __init__(self, gateway: Gateway, url: str, people: Willing, tokens: list[str]) -> None:
+    def __init__(self, gateway: Gateway, url: str, people: Willing, vault: MemoryVault) -> None:
         self.gateway = gateway
         self.url = url
         self.people = people
-        self.tokens = tokens
+        self.vault = vault
 
     def client(self, subject: str, visit: Any = None, **options: Any) -> Client:
         """Return a client of a principal, whose person does `visit` with an address."""
@@ -125,10 +125,11 @@ async def town() -> AsyncIterator[Town]:
     headers = {{ Authorization = "Bearer of-the-operator" }}
     """
     async with served(issuer, ports[0]), guarded(crm(), guard, ports[1]):
-        gateway = Gateway(settings_of(text), vault=MemoryVault())
+        vault = MemoryVault()
+        gateway = Gateway(settings_of(text), vault=vault)
         serving = gateway.server.serve_http(port=ports[2], guard=gateway.front())
         async with serving:
-            yield Town(gateway, front, people, [])
+            yield Town(gateway, front, people, vault)
 
 
 @asynccontextmanager

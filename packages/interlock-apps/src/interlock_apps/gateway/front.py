@@ -59,7 +59,9 @@ class GatewayFront:
 
     def __call__(self, app: ASGIApp) -> FrontApp:
         """Return the endpoint of the default view with the front before it."""
-        return FrontApp(self._doors, app if self._guard is None else self._guard(app))
+        if self._guard is None:
+            return FrontApp(self._doors, app, has_guard=False)
+        return FrontApp(self._doors, self._guard(app), has_guard=True)
 
     def learn(self, path: str, scopes: Callable[[], Iterable[str]]) -> None:
         """Tell the guard the path of the endpoint, and the scopes of its features."""
@@ -77,12 +79,20 @@ class GatewayFront:
 
 
 class FrontApp:
-    """The ASGI app of the front."""
+    """The ASGI app of the front.
 
-    def __init__(self, doors: FrontDoors, app: ASGIApp) -> None:
+    Args:
+        doors: The other endpoints.
+        app: The endpoint of the default view, with its guard.
+        has_guard: Whether it has a guard.
+    """
+
+    def __init__(self, doors: FrontDoors, app: ASGIApp, *, has_guard: bool) -> None:
         self._doors = doors
         self._app = app
         self._read_token = getattr(app, "read_token", None)
+        self.has_principals = has_guard
+        """Whether the clients of one address may be several principals."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Lead one request to its endpoint."""

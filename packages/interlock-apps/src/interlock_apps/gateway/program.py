@@ -311,6 +311,8 @@ class Gateway:
             else:
                 upstreams[name] = self._made(entry, of_server)
         removed = [one for name, one in self._upstreams.items() if upstreams.get(name) is not one]
+        if any(server.identity == "user" for server in settings.servers.values()):
+            self._all_accounts()  # any worker shows the connect page
         old_protections = self._protections
         self._settings = settings
         self._upstreams = upstreams

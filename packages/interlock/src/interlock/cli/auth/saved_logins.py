@@ -230,14 +230,11 @@ class _Kept:
                 "--header.",
                 status=401,
             )
-        challenge = find(
-            read_challenges(response.headers.get("www-authenticate", "")), "bearer", "dpop"
-        )
-        if (
-            response.status == 403
-            and challenge is not None
-            and challenge.error == "insufficient_scope"
-        ):
+        challenge = None
+        if response.status == 403:
+            named = read_challenges(response.headers.get("www-authenticate", ""))
+            challenge = find(named, "bearer", "dpop")
+        if challenge is not None and challenge.error == "insufficient_scope":
             raise t.Unreachable(
                 "The server requires scopes that were not granted. Log in with "
                 f"`{login_words(self._url, self._account, challenge.scopes or ())}`.",

@@ -266,8 +266,10 @@ class HttpApp:
 
     @property
     def has_principals(self) -> bool:
-        """Whether a guard finds the principals of requests."""
-        return self._guarded is not None
+        """Whether a guard finds the principals of requests. One that finds none says so by
+        `has_principals`.
+        """
+        return self._guarded is not None and getattr(self._guarded, "has_principals", True)
 
     def holder_of(self, request: ServerRequest) -> str:
         """Return the holder that a request counts for, as far as it is known before it starts: its
