@@ -11,6 +11,7 @@ import hmac
 import html
 import logging
 import secrets
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.applications import Starlette
@@ -58,21 +59,21 @@ class ConnectPage:
             ]
         )
 
-    async def __call__(self, scope: object, receive: object, send: object) -> None:
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve one request."""
-        request = Request(scope)  # type: ignore[arg-type]  # an ASGI scope
+        request = Request(scope)
         if request.headers.get("host", "") != self._host:  # a page of another site
             answer = _page(
                 "Not this address", f"<p>Open this page at {_shown(self._host)}.</p>", 421
             )
-            await answer(scope, receive, send)  # type: ignore[arg-type]  # as above
+            await answer(scope, receive, send)
             return
         try:
-            await self._app(scope, receive, send)  # type: ignore[arg-type]  # as above
+            await self._app(scope, receive, send)
         except StoreError as bad:
             log.error("the connect page cannot reach its vault: %s", bad)
             answer = _page("Try again later", "<p>The gateway cannot log anyone in now.</p>", 503)
-            await answer(scope, receive, send)  # type: ignore[arg-type]  # as above
+            await answer(scope, receive, send)
 
     async def _show(self, request: Request) -> Response:
         """Name the server and the principal, and ask the person to go on."""
