@@ -127,6 +127,7 @@ PYTHON = (
     "pydantic-ai",
     "openai-agents",
     "llama-index",
+    "providers",
     "skills",
 )
 """The peers from the Python index; the lock of each is `requirements/peers-NAME.txt`."""

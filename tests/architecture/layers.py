@@ -70,9 +70,11 @@ OTHERWISE = {
     "pydocket": "docket",
 }
 
-# A pytest plugin imports pytest, which is installed wherever the plugin is loaded.
+# A pytest plugin imports pytest, which is installed wherever the plugin is loaded. An adapter to a
+# framework imports that framework when it is first used.
 GUESTS = {
     "interlock.testing": {"pytest", "_pytest"},
+    "interlock.integrations": {"agents", "langchain_core", "mcp", "pydantic_ai", "pydantic_core"},
     "interlock.deprecation": {"typing_extensions"},  # for type checkers, which all include it
 }
 

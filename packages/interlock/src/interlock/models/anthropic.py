@@ -19,8 +19,8 @@ from .provider import Provider, ProviderRequest, ToolDescription
 from .tool_schemas import Dialect
 
 _VERSION = "2023-06-01"
-_IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-_MOST_IMAGE = 5_000_000
+IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+MOST_IMAGE = 5_000_000  # bytes
 _KEEP = {"type": "ephemeral"}
 _CHOICES = {"auto": "auto", "required": "any", "none": "none"}
 
@@ -41,9 +41,9 @@ class Anthropic(Provider):
         super().__init__(name, model=model, **options)
         self._cache = cache
         self._taken = AcceptedContent(
-            images=_IMAGES if self.facts.images else frozenset(),
+            images=IMAGES if self.facts.images else frozenset(),
             documents=frozenset({"application/pdf"}) if self.facts.images else frozenset(),
-            most=_MOST_IMAGE,
+            most=MOST_IMAGE,
         )
 
     def _sent_headers(self) -> dict[str, str]:
@@ -116,14 +116,19 @@ class Anthropic(Provider):
                 }
             ]
         if isinstance(block, ToolResultContent):
-            result: JSONObject = {"type": "tool_result", "tool_use_id": ids.out(block.tool_use_id)}
-            result["content"] = [
-                _part(piece)
-                for piece in result_pieces(block, self._taken)
-                if piece.kind != "text" or piece.text.strip()
-            ]
-            return [result | ({"is_error": True} if block.is_error else {})]
+            return [tool_result(block, ids.out(block.tool_use_id), self._taken)]
         return [_part(piece) for piece in pieces(block, AcceptedContent() if own else self._taken)]
+
+
+def tool_result(result: ToolResultContent, id: str, taken: AcceptedContent) -> JSONObject:
+    """The block with the result of a call."""
+    block: JSONObject = {"type": "tool_result", "tool_use_id": id}
+    block["content"] = [
+        _part(piece)
+        for piece in result_pieces(result, taken)
+        if piece.kind != "text" or piece.text.strip()
+    ]
+    return block | ({"is_error": True} if result.is_error else {})
 
 
 def _part(piece: ContentPiece) -> JSONObject:

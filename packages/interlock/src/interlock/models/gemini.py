@@ -19,10 +19,11 @@ from .gemini_answers import KEY, CandidateReader
 from .provider import Provider, ProviderRequest, ToolDescription
 from .tool_schemas import Dialect
 
-_IMAGES = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})
-_SOUNDS = frozenset(
+IMAGES = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})
+SOUNDS = frozenset(
     {"audio/wav", "audio/mp3", "audio/mpeg", "audio/aiff", "audio/aac", "audio/ogg", "audio/flac"}
 )
+MOST_MEDIA = 15_000_000  # bytes
 _MOST_STOPS = 5
 _CHOICES = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
 _UNSIGNED = "skip_thought_signature_validator"
@@ -45,11 +46,11 @@ class Gemini(Provider):
     def __init__(self, name: str, *, model: str, **options: Any) -> None:
         super().__init__(name, model=model.removeprefix("models/"), **options)
         self._taken = AcceptedContent(
-            images=_IMAGES if self.facts.images else frozenset(),
-            audio=_SOUNDS if self.facts.audio else frozenset(),
+            images=IMAGES if self.facts.images else frozenset(),
+            audio=SOUNDS if self.facts.audio else frozenset(),
             documents=frozenset({"application/pdf"}) if self.facts.images else frozenset(),
-            most=15_000_000,
-            most_document=15_000_000,
+            most=MOST_MEDIA,
+            most_document=MOST_MEDIA,
         )
 
     def _sent_headers(self) -> dict[str, str]:
@@ -74,7 +75,7 @@ class Gemini(Provider):
             wanted["stopSequences"] = request.stop_sequences[:_MOST_STOPS]
         body["generationConfig"] = wanted
         if tools:
-            body["tools"] = [{"functionDeclarations": [_declared(tool) for tool in tools]}]
+            body["tools"] = [{"functionDeclarations": [declared(tool) for tool in tools]}]
             if request.tool_choice is not None and request.tool_choice.mode is not None:
                 body["toolConfig"] = {
                     "functionCallingConfig": {"mode": _CHOICES[request.tool_choice.mode]}
@@ -133,29 +134,35 @@ class Gemini(Provider):
             if not isinstance(block, ToolResultContent):
                 rest.append(block)
                 continue
-            found = result_pieces(block, self._taken)
-            media = [piece for piece in found if piece.kind != "text"]
-            text = text_of_pieces(found)
             named = used.get(block.tool_use_id, {"name": "unknown"})
-            if media:  # next to the response: not every model accepts media inside it
-                text = f"{text}\n[What is not text follows.]".lstrip()
-                shown += [
-                    {"text": f"[From the result of {named['name']}:]"},
-                    *(_part(piece) for piece in media),
-                ]
-            responses.append(
-                {
-                    "functionResponse": {
-                        **named,
-                        "response": {"error" if block.is_error else "output": text},
-                    }
-                }
-            )
+            response, media = function_response(block, named, self._taken)
+            responses.append(response)
+            shown += media
         return [
             *responses,
             *shown,
             *(_part(piece) for block in rest for piece in pieces(block, self._taken)),
         ]
+
+
+def function_response(
+    result: ToolResultContent, named: JSONObject, taken: AcceptedContent
+) -> tuple[JSONObject, list[JSONObject]]:
+    """The part with the result of a call, and the parts that have to follow: not every model
+    accepts media inside a response. `named` has the name of the function, and the ID of the call.
+    """
+    found = result_pieces(result, taken)
+    media = [piece for piece in found if piece.kind != "text"]
+    text = text_of_pieces(found)
+    shown: list[JSONObject] = []
+    if media:
+        text = f"{text}\n[What is not text follows.]".lstrip()
+        shown = [
+            {"text": f"[From the result of {named['name']}:]"},
+            *(_part(piece) for piece in media),
+        ]
+    said = {"error" if result.is_error else "output": text}
+    return {"functionResponse": {**named, "response": said}}, shown
 
 
 def _part(piece: ContentPiece) -> JSONObject:
@@ -166,8 +173,9 @@ def _part(piece: ContentPiece) -> JSONObject:
     )
 
 
-def _declared(tool: ToolDescription) -> JSONObject:
-    declared: JSONObject = {"name": tool.name, "description": tool.description}
+def declared(tool: ToolDescription) -> JSONObject:
+    """The declaration of a function."""
+    made: JSONObject = {"name": tool.name, "description": tool.description}
     if tool.schema.get("properties") or isinstance(tool.schema.get("additionalProperties"), dict):
-        declared["parametersJsonSchema"] = tool.schema
-    return declared
+        made["parametersJsonSchema"] = tool.schema
+    return made

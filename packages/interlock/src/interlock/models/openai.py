@@ -26,14 +26,15 @@ from .provider import Provider, ProviderRequest
 from .tool_schemas import Dialect
 
 KEY = "io.interlock/openai"
-_IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-_SOUNDS = {
+IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+SOUNDS = {
     "audio/wav": "wav",
     "audio/x-wav": "wav",
     "audio/wave": "wav",
     "audio/mpeg": "mp3",
     "audio/mp3": "mp3",
 }
+FROM_RESULTS = ContentPiece("text", "[From the results of the calls above:]")
 _READS_FILES = ("api.openai.com", "openrouter.ai")
 _MOST_STOPS = 4
 _OPTIONAL = frozenset({"temperature", "stop", "stream_options", "tool_choice", "max_tokens"})
@@ -57,8 +58,8 @@ class OpenAI(Provider):
         self._refused: set[str] = set()  # parameters that this model has rejected
         documents = frozenset({"application/pdf"}) if self.host in _READS_FILES else frozenset()
         self._taken = AcceptedContent(
-            images=_IMAGES if self.facts.images else frozenset(),
-            audio=frozenset(_SOUNDS) if self.facts.audio else frozenset(),
+            images=IMAGES if self.facts.images else frozenset(),
+            audio=frozenset(SOUNDS) if self.facts.audio else frozenset(),
             documents=documents if self.facts.images else frozenset(),
         )
 
@@ -164,23 +165,31 @@ class OpenAI(Provider):
             if not isinstance(block, ToolResultContent):
                 rest.append(block)
                 continue
-            found = result_pieces(block, self._taken)
-            text = text_of_pieces(found)
-            shown = [piece for piece in found if piece.kind != "text"]
-            if shown:  # a tool message contains only text; media follow in a user message
-                text = f"{text}\n[What is not text follows in the next message.]".lstrip()
-                media += shown
-            if block.is_error:
-                text = f"[The call failed.]\n{text}"
-            messages.append(
-                {"role": "tool", "tool_call_id": ids.out(block.tool_use_id), "content": text}
-            )
+            message, shown = tool_message(block, ids.out(block.tool_use_id), self._taken)
+            messages.append(message)
+            media += shown
         parts = [piece for block in rest for piece in pieces(block, self._taken)]
         if media:
-            parts = [ContentPiece("text", "[From the results of the calls above:]"), *media, *parts]
+            parts = [FROM_RESULTS, *media, *parts]
         if parts:
-            messages.append({"role": "user", "content": _content(parts)})
+            messages.append({"role": "user", "content": message_content(parts)})
         return messages
+
+
+def tool_message(
+    result: ToolResultContent, id: str, taken: AcceptedContent
+) -> tuple[JSONObject, list[ContentPiece]]:
+    """The message with the result of a call, and what has to follow in a message of the user: a
+    tool message contains only text.
+    """
+    found = result_pieces(result, taken)
+    text = text_of_pieces(found)
+    media = [piece for piece in found if piece.kind != "text"]
+    if media:
+        text = f"{text}\n[What is not text follows in the next message.]".lstrip()
+    if result.is_error:
+        text = f"[The call failed.]\n{text}"
+    return {"role": "tool", "tool_call_id": id, "content": text}, media
 
 
 def _is_asking(turn: RoleTurn) -> bool:
@@ -197,8 +206,10 @@ def _thinking(back: Mapping[str, Any]) -> JSONObject:
     }
 
 
-def _content(parts: list[ContentPiece]) -> str | list[JSONObject]:
-    """Plain text if there is nothing else: not every server accepts content parts."""
+def message_content(parts: list[ContentPiece]) -> str | list[JSONObject]:
+    """The content of a message: a plain text if there is nothing else, because not every server
+    accepts content parts.
+    """
     if all(part.kind == "text" for part in parts):
         return "\n\n".join(part.text for part in parts)
     return [_part(part) for part in parts]
@@ -210,7 +221,7 @@ def _part(part: ContentPiece) -> JSONObject:
     if part.kind == "audio":
         return {
             "type": "input_audio",
-            "input_audio": {"data": part.data, "format": _SOUNDS[part.mime]},
+            "input_audio": {"data": part.data, "format": SOUNDS[part.mime]},
         }
     if part.kind == "document":
         return {

@@ -103,6 +103,13 @@ class ToolDescription(Struct, frozen=True):
     schema: JSONObject
 
 
+def described(tool: Tool, name: str, dialect: Dialect) -> ToolDescription:
+    """A tool for a provider, under a name that the provider accepts."""
+    made = compile(tool.input_schema, dialect)
+    description = "\n".join(filter(None, [tool.description or tool.title or "", made.words]))
+    return ToolDescription(name, description, made.schema)
+
+
 class Provider(ABC):
     """A model behind an HTTP API.
 
@@ -279,12 +286,7 @@ class Provider(ABC):
                 )
             notes.append(f"{self.model} does not support tools; it is asked without them.")
             return []
-        return [self._described(tool, names) for tool in tools]
-
-    def _described(self, tool: Tool, names: IdMap) -> ToolDescription:
-        made = compile(tool.input_schema, self.dialect)
-        description = "\n".join(filter(None, [tool.description or tool.title or "", made.words]))
-        return ToolDescription(names.out(tool.name), description, made.schema)
+        return [described(tool, names.out(tool.name), self.dialect) for tool in tools]
 
     def _output(self, request: CreateMessageRequestParams) -> int:
         """The limit of output tokens (`SAM-09`)."""
