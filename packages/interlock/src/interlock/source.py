@@ -38,6 +38,7 @@ class Offered(Struct, frozen=True, kw_only=True):
         prompts: The prompts.
         skills: The entries of the skills.
         completions: Whether the source completes arguments.
+        instructions: What a model should know about the features together.
         scopes: The scopes that a caller needs for a feature, by its kind ("tool", "resource",
             "template", "prompt" or "skill") and its name, URI or URI template.
         tasks: Which tools can be tasks, by name.
@@ -53,6 +54,7 @@ class Offered(Struct, frozen=True, kw_only=True):
     prompts: Sequence[t.Prompt] = ()
     skills: Sequence[SkillEntry] = ()
     completions: bool = False
+    instructions: str | None = None
     scopes: Mapping[tuple[str, str], frozenset[str]] = {}
     tasks: Mapping[str, ToolTasks] = {}
     never_ask: Collection[tuple[str, str]] = ()

@@ -420,6 +420,118 @@ async def test_features_are_disabled_and_enabled_while_the_server_runs() -> None
         assert (await client.call_tool("stop")).text == "stopped"
 
 
+# -- versions --------------------------------------------------------------------------------------
+
+
+def versioned(name: str, version: str) -> Server:
+    """A server with a tool `order` of a version, and one without a version."""
+    server = Server(name)
+
+    @server.tool(version=version)
+    async def order() -> str:
+        return version
+
+    server.add_tool(lambda: "help", name=f"help_{name}")
+    return server
+
+
+async def test_the_highest_version_of_a_name_is_offered() -> None:
+    """In any order of the mounts; the next one follows when a source gives it up."""
+    front = Server("front")
+    old = versioned("old", "1.9")
+    mounts = [
+        front.mount(one) for one in (old, versioned("new", "1.10"), versioned("mid", "1.9.5"))
+    ]
+    assert [mount.outdated for mount in mounts] == [["order"], [], ["order"]]
+    assert [mount.left_out for mount in mounts] == [[], [], []]
+    async with Client(front) as client:
+        assert sorted(await names_of(client)) == ["help_mid", "help_new", "help_old", "order"]
+        listed = {tool.name: tool for tool in await client.list_tools()}
+        assert listed["order"].meta == {"interlock/version": "1.10"}
+        assert (await client.call_tool("order")).text == "1.10"
+        await front.unmount(mounts[1])
+        assert (await client.call_tool("order")).text == "1.9.5"
+        old.add_tool(lambda: "2", name="order", version="2", replace=True)
+        assert (await client.call_tool("order")).text == "2"
+        old.remove_tool("order")
+        assert (await client.call_tool("order")).text == "1.9.5"
+
+
+async def test_a_mount_chooses_versions(source_of: Any) -> None:
+    """By comparisons; a feature without a version is included. `Transform` sets another."""
+    front = Server("front")
+    source = source_of(versioned("api", "2.1"))
+    front.mount(source, versions=">=2, <3", change={"order": Transform(version="7")})
+    front.mount(versioned("none", "3.0"), prefix="n", versions=">3")
+    front.mount(versioned("same", "3.0"), prefix="s", versions="3")
+    async with Client(front) as client:
+        listed = {tool.name: tool for tool in await client.list_tools()}
+        assert sorted(listed) == ["help_api", "n__help_none", "order", "s__help_same", "s__order"]
+        assert listed["order"].meta == {"interlock/version": "7"}
+
+
+def test_equal_versions_and_a_missing_one_are_still_an_error() -> None:
+    """Nothing says which of the two is wanted."""
+    front = Server("front")
+    front.mount(versioned("one", "1"))
+    with pytest.raises(ValueError, match="one has one of this name already"):
+        front.mount(versioned("two", "1.0"))
+    plain = Server("plain")
+    plain.add_tool(lambda: "x", name="order")
+    with pytest.raises(ValueError, match="one has one of this name already"):
+        front.mount(plain)
+
+
+@pytest.mark.parametrize("versions", ["", ">=", "=>2", "two", ">=1.2.3.4.5"])
+def test_a_malformed_comparison_of_versions(versions: str) -> None:
+    with pytest.raises(ValueError, match="version"):
+        Server("front").mount(kitchen(), versions=versions)
+
+
+def test_a_malformed_version() -> None:
+    with pytest.raises(ValueError, match="'1.x' is no version"):
+        Server("s").add_tool(lambda: "x", name="x", version="1.x")
+
+
+# -- instructions ----------------------------------------------------------------------------------
+
+
+async def test_the_instructions_of_sources_follow_those_of_the_server() -> None:
+    """Labelled, through mounts of mounts; a mount can replace them or leave them out."""
+    bar = Server("bar", instructions="Only in the evening.")
+    back = Server("kitchen", instructions="Order before noon.\u200b")
+    back.mount(bar)
+    front = Server("front", instructions="Be polite.")
+    front.mount(Client(back), prefix="k")
+    front.mount(Server("quiet", instructions="Never."), instructions=False)
+    front.mount(Server("loud", instructions="Shout."), instructions="Whisper.")
+    gone = front.mount(Server("gone", instructions="Gone."))
+    await front.unmount(gone)
+    async with Client(front) as client:
+        assert client.instructions == (
+            "Be polite.\n\n"
+            "Instructions of kitchen, whose tools begin with k__:\nOrder before noon.\n\n"
+            "Instructions of bar:\nOnly in the evening.\n\n"
+            "Instructions of loud:\nWhisper."
+        )
+
+
+async def test_instructions_of_sources_are_limited() -> None:
+    """A source can neither fill the prompt nor tell callers of what they do not see."""
+    front = Server("front")
+    front.mount(Server("hidden", instructions="A secret."), visible=(subject, lambda *_: False))
+    for number in range(9):
+        front.mount(Server(f"s{number}", instructions="x" * 50_000))
+    async with Client(front) as client:
+        told = client.instructions or ""
+    assert len(told) < 11_000
+    assert told.startswith("Instructions of s0:\nxxx")
+    assert told.endswith("(Instructions of further sources were left out.)")
+    assert "secret" not in told
+    async with Client({"a": Server("one", instructions="First."), "b": kitchen()}) as client:
+        assert client.instructions == "Instructions of one, whose tools begin with a__:\nFirst."
+
+
 # -- visibility ------------------------------------------------------------------------------------
 
 

@@ -1,8 +1,9 @@
 """A server that has mounted a server that has mounted a client: every flow of a gateway comes
-through, under every pair of revisions, in memory and over HTTP."""
+through, under every pair of revisions and over every transport."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -10,11 +11,13 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from interlock import Answers, Client, ClientSettings, Server
+from interlock import Answers, Client, ClientSettings, Stdio
 from interlock.wire.revisions import REVISIONS
 from tests.wired.behind import server_behind
+from tests.wired.mounted import mounted
 from tests.wired.test_gateway import (
     SECONDS,
+    TOP,
     Chain,
     Pair,
     chain,
@@ -53,7 +56,7 @@ __all__ = [
 
 PAIRS = [
     Pair(transport, ahead, behind)
-    for transport in ("memory", "http")
+    for transport in ("memory", "http", "stdio")
     for ahead in REVISIONS
     for behind in REVISIONS
 ]
@@ -64,13 +67,14 @@ async def mounted_chain(pair: Pair) -> AsyncIterator[Chain]:
     """Start the servers and the client of a pair."""
     made = Chain(pair)
     async with AsyncExitStack() as stack:
-        behind = server_behind(pair.behind)
-        reached: Any = await served(behind, stack) if pair.transport == "http" else behind
-        middle = Server("middle")
-        middle.mount(Client(reached))
-        front = Server("gateway")
-        front.mount(middle)
-        target: Any = await served(front, stack) if pair.transport == "http" else front
+        if pair.transport == "stdio":
+            program = [sys.executable, "-m", "tests.wired.mounted", pair.behind]
+            target: Any = Stdio(program, cwd=TOP)
+        else:
+            behind = server_behind(pair.behind)
+            reached: Any = await served(behind, stack) if pair.transport == "http" else behind
+            front = mounted(reached)
+            target = await served(front, stack) if pair.transport == "http" else front
         made.client = Client(
             target,
             revision=pair.ahead,

@@ -82,6 +82,11 @@ class MountedClient(Upstream, Protocol):
         ...
 
     @property
+    def instructions(self) -> str | None:
+        """The instructions of the server."""
+        ...
+
+    @property
     def list_limits(self) -> ListLimits:
         """The maximum size of a list over all its pages."""
         ...
@@ -292,6 +297,7 @@ class ClientSource:
         if SKILLS_EXTENSION in (has.extensions or {}):
             skills = [skill.entry for skill in await client.list_skills()]
         return Offered(
+            instructions=client.instructions,
             tools=tools or (),
             resources=resources or (),
             templates=templates or (),

@@ -70,7 +70,7 @@ class Identity:
         self.info = info
         self.capabilities = capabilities
         self._seen_as: Callable[[Caller], Caller] = _as_is
-        self.instructions = instructions
+        self._instructions = [instructions]  # one list for all copies (`seen_by`)
         self.revisions = tuple(r for r in REVISIONS if r in revisions)
         self.handshakes = any(r in HANDSHAKE_REVISIONS for r in self.revisions)
         self.stamp = b'"resultType":"complete","_meta":{"%b":%b}' % (
@@ -79,6 +79,15 @@ class Identity:
         )
         self.stateless_revisions = frozenset(self.revisions) & frozenset(STATELESS_REVISIONS)
         self.offer(extensions)
+
+    @property
+    def instructions(self) -> str | None:
+        """How a model should use the server."""
+        return self._instructions[0]
+
+    @instructions.setter
+    def instructions(self, text: str | None) -> None:
+        self._instructions[0] = text
 
     def offer(self, extensions: ExtensionMessages) -> None:
         """Set the messages of the extensions; before the server runs."""

@@ -803,6 +803,8 @@ class Server:
         without_tags: str | Iterable[str] = (),
         change: Mapping[str, Transform] | None = None,
         visible: tuple[Callable[[Caller], K], Callable[[K, Feature], bool]] | None = None,
+        versions: str | None = None,
+        instructions: bool | str = True,
     ) -> Mount:
         """Offer the features of another server, or of any other source, as features of this one.
 
@@ -826,6 +828,10 @@ class Server:
             change: Changes of single features, by the names or URIs that the source gives them.
             visible: Two functions that decide which callers see which features, as for
                 `Server.visible`.
+            versions: Comparisons that the versions of features have to fulfil, as in ">=2,<3".
+                Features without a version are included.
+            instructions: Whether the instructions of the source become a part of those of this
+                server; or a text in their place.
 
         Returns:
             The mount, for `unmount`. Its `left_out` says which features are missing, and why.
@@ -840,7 +846,17 @@ class Server:
         from .sources.mounts import Mounts
         from .sources.upstreams import upstream_gauges
 
-        options = options_of(prefix, tools, without, with_tags, without_tags, change or {}, visible)
+        options = options_of(
+            prefix,
+            tools,
+            without,
+            with_tags,
+            without_tags,
+            change or {},
+            visible,
+            versions,
+            instructions,
+        )
         opened = source_of(source, self)
         if self._mounts is None:
             self._mounts = mounts = Mounts(self, self.handlers)

@@ -12,6 +12,12 @@ import pytest
 from fastapi import FastAPI, Header, HTTPException
 from msgspec.structs import replace
 from pydantic import BaseModel
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException as StarletteError
+from starlette.requests import Request as StarletteRequest
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+from starlette.schemas import SchemaGenerator
 
 from interlock import (
     Client,
@@ -419,6 +425,40 @@ async def test_the_lifespan_of_an_app_is_that_of_the_source() -> None:
         async with api:
             assert (await api.call("a")).structured_content == {"result": "b"}
     assert events == ["start", "end"] * 2
+
+
+async def test_a_starlette_app_in_process() -> None:
+    """Its document comes from the docstrings of its routes, as Starlette's own generator makes
+    it."""
+
+    async def show(request: StarletteRequest) -> JSONResponse:
+        """
+        operationId: show
+        parameters:
+          - {name: table, in: path, required: true, schema: {type: integer}}
+        responses:
+          200:
+            description: The order.
+            content:
+              application/json:
+                schema: {type: object, properties: {dish: {type: string}}}
+        """
+        if request.path_params["table"] > 9:
+            raise StarletteError(404, "There is no such table.")
+        return JSONResponse({"dish": "soup", "host": request.headers["host"]})
+
+    app = Starlette(routes=[Route("/orders/{table:int}", show)])
+    about = {"openapi": "3.0.0", "info": {"title": "Shop", "version": "1"}}
+    described = SchemaGenerator(about).get_schema(routes=app.routes)
+    server = Server("s")
+    server.mount(OpenApi(described, app=app))
+    async with Client(server) as client:
+        assert [tool.name for tool in await client.list_tools()] == ["show"]
+        shown = await client.call_tool("show", {"table": 1})
+        assert json.loads(shown.text) == {"dish": "soup", "host": "localhost"}
+        missing = await client.call_tool("show", {"table": 10})
+        assert missing.is_error
+        assert "There is no such table." in missing.text
 
 
 def test_an_app_without_a_document() -> None:

@@ -372,7 +372,7 @@ def _icons(options: FeatureOptions) -> list[t.Icon] | None:
 
 def _meta(options: FeatureOptions) -> t.JSONObject | None:
     meta = options.get("meta")
-    return with_tags(dict(meta) if meta else None, options.get("tags"))
+    return with_tags(dict(meta) if meta else None, options.get("tags"), options.get("version"))
 
 
 def _named(function: Callable[..., Any], name: str | None) -> str:

@@ -17,7 +17,8 @@ class FeatureOptions(TypedDict, total=False):
         description: What the feature is for; the docstring by default.
         icons: Icons of the feature.
         meta: The `_meta` of the feature.
-        tags: Tags, for visibility hooks.
+        tags: Tags, for visibility hooks and for mounts.
+        version: The version of the feature, as in "2.1", for mounts.
         scopes: The scopes that a caller needs, all of them. Other callers do not see the feature
             and cannot use it. For a tool that every caller sees, use `ctx.require`.
         timeout: The maximum duration of one call, in seconds; the server's limit by default.
@@ -35,6 +36,7 @@ class FeatureOptions(TypedDict, total=False):
     icons: Sequence[t.Icon] | None
     meta: Mapping[str, Any] | None
     tags: Iterable[str] | None
+    version: str | None
     scopes: str | Iterable[str] | None
     timeout: float | None
     concurrency: int | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from time import monotonic
@@ -29,10 +30,12 @@ if TYPE_CHECKING:
     from ...typed.uri_templates import Template
 
 TAGS = "interlock/tags"
+VERSION = "interlock/version"
 HIDDEN_CONTEXT = "interlock.context"
 """The parameter for the Context of a function whose dependencies alone take it."""
 log = limited("interlock.server")
 
+_VERSION = re.compile(r"[0-9]+(\.[0-9]+){0,3}")
 _MOST_GONE = 1000  # removed or replaced features whose descriptions are kept
 
 FeatureKind = Literal["tool", "resource", "template", "prompt", "skill"]
@@ -448,11 +451,33 @@ def tags_of(listing: Any) -> frozenset[str]:
     return frozenset(tag for tag in tags if isinstance(tag, str))
 
 
-def with_tags(meta: t.JSONObject | None, tags: Iterable[str] | None) -> t.JSONObject | None:
-    """Return `_meta` with the author's tags.
+def version_of(listing: Any) -> tuple[int, ...] | None:
+    """Return the version of a feature, for comparisons; None if it has none. Another server may
+    list anything in its place.
+    """
+    found = (getattr(listing, "meta", None) or {}).get(VERSION)
+    if not isinstance(found, str) or not _VERSION.fullmatch(found):
+        return None
+    return version_key(found)
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """Return a version for comparisons: 1.0 is 1. Raises ValueError if it is malformed."""
+    if not _VERSION.fullmatch(version):
+        raise ValueError(f"{version!r} is no version: it has up to four numbers, as in '2.1'")
+    numbers = [int(part) for part in version.split(".")]
+    while len(numbers) > 1 and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)
+
+
+def with_tags(
+    meta: t.JSONObject | None, tags: Iterable[str] | None, version: str | None = None
+) -> t.JSONObject | None:
+    """Return `_meta` with the author's tags and version.
 
     Raises:
-        ValueError: A key is malformed (`MET-02`).
+        ValueError: A key (`MET-02`) or the version is malformed.
     """
     if meta:
         for key in check_keys(meta):
@@ -462,6 +487,9 @@ def with_tags(meta: t.JSONObject | None, tags: Iterable[str] | None) -> t.JSONOb
                 " has a prefix such as com.example/",
                 key,
             )
+    if version is not None:
+        version_key(version)
+        meta = {**(meta or {}), VERSION: version}
     return {**(meta or {}), TAGS: sorted(tags)} if tags else meta
 
 

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...exchange import AnyResult, Exchange, Handler
+from ...protocol.identity import Identity
 from ...skills.entries import SkillEntry
 from ...source import Offered, ToolTasks
 from ..catalogue.catalogue import Catalogue
@@ -28,6 +29,11 @@ class MountedServer(Protocol):
     @property
     def catalogue(self) -> Catalogue:
         """The features."""
+        ...
+
+    @property
+    def identity(self) -> Identity:
+        """What the server says of itself."""
         ...
 
     @property
@@ -141,6 +147,7 @@ class ServerSource:
             prompts=listed(catalogue.prompts),
             skills=entries,
             completions="completions" in catalogue.visibility.offered(None),
+            instructions=self.server.identity.instructions,
             scopes=scopes,
             tasks={
                 tool.key: ToolTasks(tool.task, tool.after)

@@ -14,11 +14,12 @@ from ... import types as t
 from ...caches import BoundedCache
 from ...exchange import Caller, Handler
 from ...logs import limited
+from ...protocol.identity import Identity
 from ...schema import SchemaError, header_parameters
 from ...source import Offered, Source, ToolTasks
 from ...typed.uri_templates import Template
 from ..catalogue.catalogue import Catalogue
-from ..catalogue.features import Call, Feature, FeatureKind, FeatureList, tags_of
+from ..catalogue.features import Call, Feature, FeatureKind, FeatureList, tags_of, version_of
 from ..catalogue.scopes import NONE
 from ..catalogue.visibility import Rule, rule_of
 from ..extensions.skills import SkillFeature
@@ -55,6 +56,7 @@ class MountOptions(Struct, frozen=True):
     selection: Selection
     change: Mapping[str, Transform]
     visible: Rule | None
+    instructions: bool | str = True
 
     def __post_init__(self) -> None:
         if self.prefix is not None and not _PREFIX.fullmatch(self.prefix):
@@ -78,6 +80,11 @@ class FrontServer(Protocol):
         ...
 
     @property
+    def identity(self) -> Identity:
+        """What the server says of itself."""
+        ...
+
+    @property
     def has_tasks(self) -> bool:
         """Whether tools can be tasks."""
         ...
@@ -92,10 +99,13 @@ class FrontServer(Protocol):
 
 
 class _Plan(Struct):
-    """The features that a mount is going to have, by kind and key, and those that it leaves out."""
+    """The features that a mount is going to have, by kind and key, and those that it leaves out:
+    because of an error, or because another mount has a higher version.
+    """
 
     features: dict[FeatureKind, dict[str, Any]]
     left_out: list[str]
+    outdated: list[str]
 
 
 class Mount:
@@ -105,6 +115,8 @@ class Mount:
         source: The source.
         left_out: Why features of the source are missing, one sentence each: another feature has
             their name, or they cannot be changed as demanded.
+        outdated: The features of which another mount has a higher version, by the names for
+            callers.
     """
 
     def __init__(
@@ -116,6 +128,8 @@ class Mount:
     ) -> None:
         self.source = source
         self.left_out: list[str] = []
+        self.outdated: list[str] = []
+        self.took_over = False  # since the last refresh, a feature from another mount
         self.uris = MovedUris(options.prefix)
         self._options = options
         self._server = server
@@ -166,6 +180,20 @@ class Mount:
         """Return the folders of the skills, as callers see them."""
         return [skill.listing.root for skill in self._placed.get("skill", {}).values()]
 
+    @property
+    def instructions(self) -> str | None:
+        """What the mount adds to the instructions of the server.
+
+        A mount that not every caller sees adds nothing: all callers get the same instructions.
+        """
+        wanted = self._options.instructions
+        offered = self._offered
+        text = wanted if isinstance(wanted, str) else None
+        if wanted is True and offered is not None:
+            text = offered.instructions
+        hidden = self._options.visible or (offered and offered.visible)
+        return None if hidden or not text else text.strip() or None
+
     # -- changes of the source ---------------------------------------------------------------------
 
     def _receive_change(self) -> None:
@@ -180,6 +208,7 @@ class Mount:
             ValueError: With `strict`, a feature cannot be included. Nothing has changed then.
         """
         self.is_stale = False
+        self.took_over = False
         offered = self.source.offered
         if offered is None:
             return
@@ -192,6 +221,7 @@ class Mount:
             if words not in self.left_out:
                 log.error("%s", words)
         self.left_out = plan.left_out
+        self.outdated = plan.outdated
         self._offered = offered
         self._follow_visibility(offered)
         changed = False
@@ -218,7 +248,9 @@ class Mount:
             if known is not None and not _differs(known, feature):
                 continue
             placed[key] = feature  # before it is announced to callers who may see it
-            feature_list.add(feature, replace=known is not None)
+            takes_over = known is None and feature_list.find(key) is not None
+            self.took_over = self.took_over or takes_over
+            feature_list.add(feature, replace=known is not None or takes_over)
             changed = True
         return changed
 
@@ -235,7 +267,7 @@ class Mount:
     # -- the plan ----------------------------------------------------------------------------------
 
     def _planned(self, offered: Offered) -> _Plan:
-        plan = _Plan({}, [])
+        plan = _Plan({}, [], [])
         self.uris.uris = set()
         self.uris.roots = ()
         self.uris.templates = ()
@@ -269,12 +301,19 @@ class Mount:
         planned = plan.features.setdefault(kind, {})
         for listing in listings:
             own = _name_of(kind, listing)
-            if not self._options.selection.includes(kind, own, tags_of(listing)):
+            version = version_of(listing)
+            if not self._options.selection.includes(kind, own, tags_of(listing), version):
                 continue
             try:
                 feature = make(listing)
                 holder = self._holder(kind, feature.key, planned)
+                is_higher = None
                 if holder is not None:
+                    is_higher = self._has_higher_version(kind, feature, planned)
+                if is_higher is False:
+                    plan.outdated.append(feature.key)
+                    continue
+                if holder is not None and is_higher is None:
                     raise ValueError(
                         f"{holder} has one of this name already; give one of the two a prefix, or"
                         f" another name with change={{{own!r}: Transform(name=...)}}"
@@ -293,6 +332,21 @@ class Mount:
             return None
         route = route_of(other)
         return self._server.name if route is None else route.source
+
+    def _has_higher_version(
+        self, kind: FeatureKind, feature: Any, planned: Mapping[str, Any]
+    ) -> bool | None:
+        """Whether a feature has a higher version than that of another mount with its name; None if
+        their versions do not decide.
+        """
+        rival = self._list(kind).find(feature.key)
+        if rival is None or route_of(rival) is None or feature.key in planned:
+            return None
+        mine = version_of(feature.listing)
+        theirs = version_of(rival.listing)
+        if mine is None or theirs is None or mine == theirs:
+            return None
+        return mine > theirs
 
     def _skill(self, offered: Offered, listing: Any) -> SkillFeature:
         scopes = offered.scopes.get(("skill", listing.uri), NONE)

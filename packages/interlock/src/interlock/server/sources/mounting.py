@@ -46,6 +46,8 @@ def options_of(
     without_tags: str | Iterable[str],
     change: Mapping[str, Transform],
     visible: tuple[Callable[..., Any], Callable[..., Any]] | None,
+    versions: str | None = None,
+    instructions: bool | str = True,
 ) -> MountOptions:
     """Return the options of a mount. Raises ValueError, and TypeError for unsuitable types."""
     for name, transform in change.items():
@@ -55,7 +57,8 @@ def options_of(
         raise TypeError("visible= is a pair of functions: (by, sees), as for Server.visible")
     return MountOptions(
         prefix,
-        selection_of(tools, without, with_tags, without_tags),
+        selection_of(tools, without, with_tags, without_tags, versions),
         dict(change),
         None if visible is None else rule_of(*visible),
+        instructions,
     )

@@ -20,6 +20,7 @@ from ...wire.revisions import error_code
 from ..changes import Change, Listener
 from ..handlers import Handlers, resumed_from
 from .in_process import ServerSource
+from .instructions import joined
 from .mount import FrontServer, Mount, MountOptions
 from .routes import MountRoute, route_of
 
@@ -65,6 +66,7 @@ class Mounts:
         )
         self._has_skills = False
         self._is_stale = False
+        self._instructions = server.identity.instructions  # of the server itself
 
     def __iter__(self) -> Iterator[Mount]:
         return iter(self._mounts)
@@ -83,6 +85,7 @@ class Mounts:
             mount.remove()
             raise
         self._mounts.append(mount)
+        self._give_way()
         self._update()
         if self._handlers.dev:
             self.explain(True)
@@ -94,6 +97,9 @@ class Mounts:
         """Remove the features of a mount, and close its source. Raises ValueError."""
         self._mounts.remove(mount)
         mount.remove()
+        for other in self._mounts:
+            if other.left_out or other.outdated:
+                other.refresh()
         self._update()
         if mount in self._open:
             self._open.remove(mount)
@@ -172,12 +178,20 @@ class Mounts:
         for mount in stale:
             mount.refresh()
         for mount in self._mounts:
-            if mount.left_out and mount not in stale:
+            if (mount.left_out or mount.outdated) and mount not in stale:
                 mount.refresh()
+        self._give_way()
         self._update()
+
+    def _give_way(self) -> None:
+        """Let mounts know that others have taken over features, with a higher version."""
+        if any(mount.took_over for mount in self._mounts):
+            for mount in self._mounts:
+                mount.refresh()
 
     def _update(self) -> None:
         """Offer what the mounts offer together."""
+        self._server.identity.instructions = joined(self._instructions, self._mounts)
         self._catalogue.completions.forwarded = any(mount.completes for mount in self._mounts)
         if not self._has_skills and any(mount.skill_roots() for mount in self._mounts):
             self._has_skills = True

@@ -42,6 +42,7 @@ class Transform(Struct, frozen=True, kw_only=True):
         description: The new description.
         annotations: The new annotations of a tool.
         tags: The new tags.
+        version: The new version.
         meta: Further keys of `_meta`.
         rename: New names of arguments.
         describe: New descriptions of arguments.
@@ -57,6 +58,7 @@ class Transform(Struct, frozen=True, kw_only=True):
     description: str | None = None
     annotations: t.ToolAnnotations | None = None
     tags: Sequence[str] | None = None
+    version: str | None = None
     meta: Mapping[str, Any] = {}
     rename: Mapping[str, str] = {}
     describe: Mapping[str, str] = {}
@@ -201,9 +203,9 @@ def transformed(listing: Any, transform: Transform, name: str) -> Any:
             raise ValueError("only tools have arguments and annotations that can be changed")
     elif transform.annotations is not None:
         changes["annotations"] = transform.annotations
-    if transform.meta or transform.tags is not None:
+    if transform.meta or transform.tags is not None or transform.version is not None:
         meta = {**(listing.meta or {}), **transform.meta}
         if transform.tags is not None:
             meta.pop(TAGS, None)
-        changes["meta"] = with_tags(meta, transform.tags) or None
+        changes["meta"] = with_tags(meta, transform.tags, transform.version) or None
     return replace(listing, **changes)
