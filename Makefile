@@ -121,6 +121,8 @@ bench: dev
 	@$(BIN)/python -m benchmarks.tasks
 	@$(BIN)/python -m benchmarks.observing
 	@$(BIN)/python -m benchmarks.inspector
+	@$(BIN)/python -m benchmarks.mounts
+	@$(BIN)/python -m benchmarks.openapi
 
 # Every requirements/*.in to its .txt, run.in first because dev.in leans on it. Versions that still fit are kept;
 # `make lock UPGRADE=--upgrade` takes the newest. Without header and annotations the files name no package registry.

@@ -35,7 +35,7 @@ from interlock import (
 from interlock.client.source import ClientSource
 from interlock.server.changes import MemoryBus
 from interlock.server.sources.uris import with_prefix, without_prefix
-from interlock.types import Tool
+from interlock.types import ClientCapabilities, Tool
 from tests.ports import free_port
 
 SECONDS = 15  # after which a test hangs
@@ -610,6 +610,23 @@ async def test_what_a_source_adds_and_removes_appears_at_once(source_of: Any) ->
         assert (await client.read_resource("new://one")).contents[0].text == "new"
 
 
+async def test_the_lists_of_a_front_stay_bytes_until_they_change() -> None:
+    """They are not encoded again for each caller."""
+    back = kitchen()
+    middle = Server("middle")
+    middle.mount(back)
+    front = Server("front")
+    front.mount(middle, prefix="k")
+    caller = Caller("2026-07-28", ClientCapabilities())
+    first = front.catalogue.page("tools", None, caller)
+    assert b"k__order" in first
+    assert front.catalogue.page("tools", None, caller) is first
+    back.remove_tool("order")
+    async with Client(front) as client:
+        assert "k__order" not in await names_of(client)
+    assert front.catalogue.page("tools", None, caller) is not first
+
+
 async def test_a_list_is_current_in_the_same_turn_through_two_mounts() -> None:
     back = Server("back")
     middle = Server("middle")
@@ -833,6 +850,20 @@ async def test_one_client_of_several_servers(tmp_path: Any) -> None:
         assert (await client.call_tool("bar__order", {"drink": "tea"})).text == "a glass of tea"
         assert (await client.read_resource("menu://bar/today")).contents[0].text == "wine"
         assert list(client.unreachable) == ["down"]
+
+
+async def test_the_targets_of_a_client_are_opened_at_the_same_time() -> None:
+    """Each waits until the other has begun."""
+    both = asyncio.Barrier(2)
+
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncIterator[None]:
+        await both.wait()
+        yield
+
+    targets = {name: Server(name, lifespan=lifespan) for name in ("a", "b")}
+    async with asyncio.timeout(SECONDS), Client(targets) as client:
+        assert client.unreachable == {}
 
 
 async def test_a_configuration_with_several_servers() -> None:
