@@ -500,9 +500,11 @@ async def test_the_instructions_of_sources_follow_those_of_the_server() -> None:
     """Labelled, through mounts of mounts; a mount can replace them or leave them out."""
     bar = Server("bar", instructions="Only in the evening.")
     back = Server("kitchen", instructions="Order before noon.\u200b")
-    back.mount(bar)
     front = Server("front", instructions="Be polite.")
     front.mount(Client(back), prefix="k")
+    other = Server("other")
+    other.mount(back, prefix="k")
+    back.mount(bar)
     front.mount(Server("quiet", instructions="Never."), instructions=False)
     front.mount(Server("loud", instructions="Shout."), instructions="Whisper.")
     gone = front.mount(Server("gone", instructions="Gone."))
@@ -514,6 +516,8 @@ async def test_the_instructions_of_sources_follow_those_of_the_server() -> None:
             "Instructions of bar:\nOnly in the evening.\n\n"
             "Instructions of loud:\nWhisper."
         )
+    async with Client(other) as client:
+        assert "Instructions of bar:\nOnly in the evening." in (client.instructions or "")
 
 
 async def test_instructions_of_sources_are_limited() -> None:

@@ -108,7 +108,7 @@ class _ClientToolset(AbstractToolset[Any]):  # type: ignore[misc]  # not install
 
     async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: Any, tool: Any) -> Any:
         """Call a tool. Raises ToolFailed, Unreachable."""
-        result = await self._calls.call(tool.tool_def.name, tool_args)
+        result = await self._calls.call(name, tool_args)
         if result.is_error:
             raise ToolFailed(result.text or "The tool failed without a message.")
         return _returned(result)

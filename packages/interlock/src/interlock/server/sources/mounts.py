@@ -191,7 +191,11 @@ class Mounts:
 
     def _update(self) -> None:
         """Offer what the mounts offer together."""
-        self._server.identity.instructions = joined(self._instructions, self._mounts)
+        identity = self._server.identity
+        instructions = joined(self._instructions, self._mounts)
+        if instructions != identity.instructions:
+            identity.instructions = instructions
+            self._catalogue.tell_observers()  # a server that has mounted this one
         self._catalogue.completions.forwarded = any(mount.completes for mount in self._mounts)
         if not self._has_skills and any(mount.skill_roots() for mount in self._mounts):
             self._has_skills = True
