@@ -14,8 +14,7 @@ from msgspec import Struct
 
 from .. import types as t
 from ..models.content_pieces import AcceptedContent
-from ..models.provider import ToolDescription, described
-from ..models.tool_schemas import Dialect
+from ..models.tool_schemas import Dialect, ToolDescription, described
 from .model_calls import MOST_NAME, ModelCalls, failure
 
 

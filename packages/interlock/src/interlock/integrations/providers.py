@@ -7,10 +7,11 @@ from typing import Any, ClassVar, Literal
 
 from .. import types as t
 from ..client.app import Client
-from ..models import anthropic, gemini, openai
+from ..models import anthropic_results as anthropic
+from ..models import gemini_results as gemini
+from ..models import openai_results as openai
 from ..models.content_pieces import AcceptedContent, ContentPiece, text_of_pieces
-from ..models.provider import ToolDescription
-from ..models.tool_schemas import Dialect
+from ..models.tool_schemas import Dialect, ToolDescription
 from .functions import FunctionCall, FunctionList
 from .model_calls import ModelCalls, OnToolProgress, as_block, pieces_of
 

@@ -13,14 +13,13 @@ from interlock.types import (
 )
 
 from .anthropic_answers import KEY, BlockReader
-from .content_pieces import AcceptedContent, ContentPiece, pieces, result_pieces
+from .anthropic_results import IMAGES, MOST_IMAGE, content_part, tool_result
+from .content_pieces import AcceptedContent, pieces
 from .conversation import IdMap, RoleTurn, begun_and_ended_by_user, kept
-from .provider import Provider, ProviderRequest, ToolDescription
-from .tool_schemas import Dialect
+from .provider import Provider, ProviderRequest
+from .tool_schemas import Dialect, ToolDescription
 
 _VERSION = "2023-06-01"
-IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-MOST_IMAGE = 5_000_000  # bytes
 _KEEP = {"type": "ephemeral"}
 _CHOICES = {"auto": "auto", "required": "any", "none": "none"}
 
@@ -117,29 +116,10 @@ class Anthropic(Provider):
             ]
         if isinstance(block, ToolResultContent):
             return [tool_result(block, ids.out(block.tool_use_id), self._taken)]
-        return [_part(piece) for piece in pieces(block, AcceptedContent() if own else self._taken)]
-
-
-def tool_result(result: ToolResultContent, id: str, taken: AcceptedContent) -> JSONObject:
-    """The block with the result of a call."""
-    block: JSONObject = {"type": "tool_result", "tool_use_id": id}
-    block["content"] = [
-        _part(piece)
-        for piece in result_pieces(result, taken)
-        if piece.kind != "text" or piece.text.strip()
-    ]
-    return block | ({"is_error": True} if result.is_error else {})
-
-
-def _part(piece: ContentPiece) -> JSONObject:
-    source = {"type": "base64", "media_type": piece.mime, "data": piece.data}
-    if piece.kind == "image":
-        return {"type": "image", "source": source}
-    if piece.kind == "document":
-        return {"type": "document", "source": source} | (
-            {"title": piece.name[:200]} if piece.name else {}
-        )
-    return {"type": "text", "text": piece.text}
+        return [
+            content_part(piece)
+            for piece in pieces(block, AcceptedContent() if own else self._taken)
+        ]
 
 
 def _tool(tool: ToolDescription) -> JSONObject:

@@ -13,17 +13,20 @@ from interlock.types import (
     ToolUseContent,
 )
 
-from .content_pieces import AcceptedContent, ContentPiece, pieces, result_pieces, text_of_pieces
+from .content_pieces import AcceptedContent, pieces
 from .conversation import IdMap, RoleTurn, begun_and_ended_by_user, kept
 from .gemini_answers import KEY, CandidateReader
-from .provider import Provider, ProviderRequest, ToolDescription
+from .gemini_results import (
+    IMAGES,
+    MOST_MEDIA,
+    SOUNDS,
+    content_part,
+    declared,
+    function_response,
+)
+from .provider import Provider, ProviderRequest
 from .tool_schemas import Dialect
 
-IMAGES = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})
-SOUNDS = frozenset(
-    {"audio/wav", "audio/mp3", "audio/mpeg", "audio/aiff", "audio/aac", "audio/ogg", "audio/flac"}
-)
-MOST_MEDIA = 15_000_000  # bytes
 _MOST_STOPS = 5
 _CHOICES = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
 _UNSIGNED = "skip_thought_signature_validator"
@@ -121,7 +124,9 @@ class Gemini(Provider):
                 unsigned = False
                 parts.append({"functionCall": {**named, "args": block.input}, **signed})
             else:
-                parts += [{**_part(piece), **signed} for piece in pieces(block, AcceptedContent())]
+                parts += [
+                    {**content_part(piece), **signed} for piece in pieces(block, AcceptedContent())
+                ]
             if isinstance(back.get("trailing"), str):
                 parts.append({"text": "", "thoughtSignature": back["trailing"]})
         return parts
@@ -141,41 +146,5 @@ class Gemini(Provider):
         return [
             *responses,
             *shown,
-            *(_part(piece) for block in rest for piece in pieces(block, self._taken)),
+            *(content_part(piece) for block in rest for piece in pieces(block, self._taken)),
         ]
-
-
-def function_response(
-    result: ToolResultContent, named: JSONObject, taken: AcceptedContent
-) -> tuple[JSONObject, list[JSONObject]]:
-    """The part with the result of a call, and the parts that have to follow: not every model
-    accepts media inside a response. `named` has the name of the function, and the ID of the call.
-    """
-    found = result_pieces(result, taken)
-    media = [piece for piece in found if piece.kind != "text"]
-    text = text_of_pieces(found)
-    shown: list[JSONObject] = []
-    if media:
-        text = f"{text}\n[What is not text follows.]".lstrip()
-        shown = [
-            {"text": f"[From the result of {named['name']}:]"},
-            *(_part(piece) for piece in media),
-        ]
-    said = {"error" if result.is_error else "output": text}
-    return {"functionResponse": {**named, "response": said}}, shown
-
-
-def _part(piece: ContentPiece) -> JSONObject:
-    return (
-        {"text": piece.text}
-        if piece.kind == "text"
-        else {"inlineData": {"mimeType": piece.mime, "data": piece.data}}
-    )
-
-
-def declared(tool: ToolDescription) -> JSONObject:
-    """The declaration of a function."""
-    made: JSONObject = {"name": tool.name, "description": tool.description}
-    if tool.schema.get("properties") or isinstance(tool.schema.get("additionalProperties"), dict):
-        made["parametersJsonSchema"] = tool.schema
-    return made

@@ -20,7 +20,6 @@ from interlock.types import (
     InterlockError,
     JSONObject,
     TimedOut,
-    Tool,
     Unreachable,
 )
 from interlock.wire.sse import EventReader
@@ -31,7 +30,7 @@ from .errors import ProviderError, ProviderIdentity, of_body
 from .interface import Delta, ModelAnswer, ModelFacts, ModelFailure
 from .known_models import known
 from .lenient_json import parsed
-from .tool_schemas import Dialect, compile
+from .tool_schemas import Dialect, ToolDescription, described
 
 _MOST_ERROR = 262_144  # bytes read of the body of an error
 _MOST_EVENT = 32_000_000  # bytes of one event, which may contain an image
@@ -93,21 +92,6 @@ class ProviderRequest(Struct):
     body: JSONObject
     reader: Callable[[], AnswerReader]
     notes: list[str] = []
-
-
-class ToolDescription(Struct, frozen=True):
-    """A tool as the provider receives it."""
-
-    name: str
-    description: str
-    schema: JSONObject
-
-
-def described(tool: Tool, name: str, dialect: Dialect) -> ToolDescription:
-    """A tool for a provider, under a name that the provider accepts."""
-    made = compile(tool.input_schema, dialect)
-    description = "\n".join(filter(None, [tool.description or tool.title or "", made.words]))
-    return ToolDescription(name, description, made.schema)
 
 
 class Provider(ABC):

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from interlock.schema import SchemaError
 from interlock.schema import compile as check
-from interlock.types import JSONObject
+from interlock.types import JSONObject, Tool
 
 from ..untrusted.invisible import plain_line as plain
 from .json_pointers import dangling, resolve
@@ -45,6 +45,21 @@ class Compiled(Struct, frozen=True):
     schema: JSONObject
     lost: tuple[str, ...] = ()
     words: str = ""
+
+
+class ToolDescription(Struct, frozen=True):
+    """A tool as the provider receives it."""
+
+    name: str
+    description: str
+    schema: JSONObject
+
+
+def described(tool: Tool, name: str, dialect: Dialect) -> ToolDescription:
+    """A tool for a provider, under a name that the provider accepts."""
+    made = compile(tool.input_schema, dialect)
+    description = "\n".join(filter(None, [tool.description or tool.title or "", made.words]))
+    return ToolDescription(name, description, made.schema)
 
 
 def compile(schema: Any, dialect: Dialect) -> Compiled:
