@@ -31,7 +31,7 @@ class Scripted(Model):
         self.seen: list[Any] = []
         self.offered: list[str] = []
 
-    async def get_response(self, system: Any, input: Any, *given: Any, **more: Any) -> Any:
+    async def get_response(self, *_: Any, input: Any, tools: Any, **__: Any) -> Any:
         """The next turn."""
         if isinstance(input, list) and any(
             item.get("type") == "function_call_output" for item in input
@@ -46,7 +46,6 @@ class Scripted(Model):
                 )
             ]
         else:
-            tools = more.get("tools") or given[1]
             self.offered = [tool.name for tool in tools]
             said = [
                 ResponseFunctionToolCall(

@@ -14,6 +14,9 @@ from typing import Any
 
 from interlock import Client
 
+PATIENCE = 20
+"""Seconds to wait for what must happen."""
+
 CALLS: list[tuple[str, dict[str, Any]]] = [
     ("add", {"a": 1, "b": 2}),
     ("weather", {"city": "Oslo"}),
@@ -48,7 +51,10 @@ async def _explore(run: Run) -> dict[str, Any]:
         await running.wait()
         task.cancel()
         await asyncio.wait({task})
-        cancelled = (await client.call_tool("cancellations")).value()
+        cancelled = 0
+        async with asyncio.timeout(PATIENCE):
+            while not cancelled:  # the cancellation is on its way
+                cancelled = (await client.call_tool("cancellations")).value()
     return {
         "seen": seen,
         "reported": reported,

@@ -14,6 +14,7 @@ from .. import types as t
 from ..client.app import Client
 from ..models.content_pieces import AcceptedContent, ContentPiece, result_pieces
 from ..models.conversation import IdMap
+from ..protocol.pass_through import without_protocol_keys
 from ..wire.codec import encode
 
 OnToolProgress = Callable[[str, t.ProgressNotificationParams], Awaitable[object] | None]
@@ -92,7 +93,7 @@ class ModelCalls:
             return failure(f"There is no tool {shown!r}.")
         on_progress = self._on_progress
         try:
-            return await self.client.call_tool(
+            result = await self.client.call_tool(
                 name,
                 arguments,
                 meta=meta,
@@ -100,6 +101,7 @@ class ModelCalls:
             )
         except (t.McpError, t.ProtocolError, t.TaskCancelled, t.TimedOut) as bad:
             return failure(bad.message if isinstance(bad, t.McpError) else str(bad))
+        return without_protocol_keys(result)
 
     def _offers(self, tool: t.Tool) -> bool:
         ui = (tool.meta or {}).get("ui")

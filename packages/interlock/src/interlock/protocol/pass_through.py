@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -19,6 +19,7 @@ from ..wire.jsonrpc import READ_ERRORS, encode_json
 from ..wire.revisions import METHODS, Era, era
 from .identity import SERVER_INFO
 
+R = TypeVar("R", bound=t.Result)
 _COMPLETE = b'"complete"'
 _META = "_meta"
 _RESULT_TYPE = "resultType"
@@ -112,7 +113,7 @@ def passed_result(method: str, raw: Raw, revision: str) -> RawResult | None:
     return RawResult(_joined(members), Raw(_joined(own)) if own else t.NOTHING, kind)
 
 
-def without_protocol_keys(result: t.Result) -> t.Result:
+def without_protocol_keys(result: R) -> R:
     """A result that is forwarded, without what the server behind says of itself in `_meta`."""
     if result.meta is None or SERVER_INFO not in result.meta:
         return result
