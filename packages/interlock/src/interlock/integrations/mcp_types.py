@@ -16,9 +16,7 @@ except ImportError as missing:
 IS_FIRST = hasattr(exceptions, "McpError")
 """Whether this is version 1."""
 
-_TIMED_OUT = -32001  # REQUEST_TIMEOUT of version 2
-_TIMED_OUT_1 = 408  # of version 1
-_CLOSED = -32000  # CONNECTION_CLOSED
+_TIMED_OUT_1 = 408  # what version 1 calls a timeout, which has no constant for it
 
 
 def as_mcp(name: str, value: Any) -> Any:
@@ -38,9 +36,9 @@ def raise_as_mcp(error: t.InterlockError) -> NoReturn:
         message = error.message
         data = error.data
     else:
-        code = _CLOSED
+        code = types.CONNECTION_CLOSED
         if isinstance(error, t.TimedOut):
-            code = _TIMED_OUT_1 if IS_FIRST else _TIMED_OUT
+            code = _TIMED_OUT_1 if IS_FIRST else types.REQUEST_TIMEOUT
         message = str(error)
     if IS_FIRST:
         details = types.ErrorData(code=code, message=message, data=data)
