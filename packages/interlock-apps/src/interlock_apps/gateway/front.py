@@ -5,10 +5,12 @@ connect page, or to the page of the gateway.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from interlock import HttpResponse
-from interlock.auth import Guard
+
+if TYPE_CHECKING:
+    from interlock.auth import Guard
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -28,13 +28,9 @@ from interlock import (
     Stdio,
     __version__,
 )
-from interlock.auth import Guard
-from interlock.auth.tokens import Jwt
-from interlock.cli.auth.saved_logins import KeptTokens
 from interlock.configs import Entry
 from interlock.store import RedisStore, Store, Vault, open_vault
 
-from .connect_page import ConnectPage
 from .control import ControlRequest, ControlResponse, ControlSocket
 from .front import ASGIApp, GatewayFront
 from .identity import Accounts, UserAccount, without_credentials
@@ -55,6 +51,11 @@ from .upstreams import (
     state_of,
 )
 from .views import NAME, View
+
+if TYPE_CHECKING:
+    from interlock.auth import Guard
+
+    from .connect_page import ConnectPage
 
 log = logging.getLogger("interlock_apps.gateway")
 
@@ -386,6 +387,8 @@ class Gateway:
 
     def _all_accounts(self) -> Accounts:
         if self._accounts is None:
+            from .connect_page import ConnectPage  # late: few gateways have accounts of users
+
             vault = self._given_vault
             if vault is None:
                 vault = self._own_vault = vault_of(self._settings)
@@ -409,6 +412,9 @@ class Gateway:
         settings = self._settings
         if not settings.listen.guard:
             return None
+        from interlock.auth import Guard  # late: a gateway on loopback verifies no tokens
+        from interlock.auth.tokens import Jwt  # late: as above
+
         guard = self._guards[view] = Guard(
             Jwt(settings.listen.guard),
             resource=f"{settings.public_url}{settings.path_of(view)}",
@@ -553,6 +559,8 @@ def _transport(entry: Entry, settings: ServerSettings, account: UserAccount | No
         headers = without_credentials(entry)
         auth = None
     else:
+        from interlock.cli.auth.saved_logins import KeptTokens  # late: only for servers with a URL
+
         headers = entry.headers
         has_own = any(name.lower() == "authorization" for name in headers)
         auth = None if has_own else KeptTokens("")
