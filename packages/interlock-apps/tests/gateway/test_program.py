@@ -19,6 +19,7 @@ from interlock import Client, McpError
 from tests.cli.conftest import Command, home, interlock
 from tests.gateway.behind import names_of
 from tests.ports import free_port
+from tests.workers.balancer import Balancer
 
 __all__ = ["home", "interlock"]
 
@@ -145,6 +146,39 @@ async def test_any_worker_serves_any_request(folder: Path, interlock: Command) -
         write(folder, "plain", "other")
         done = await asyncio.to_thread(interlock, "gateway", "reload")
         assert done.stdout.count("server other added") == 2
+
+
+async def test_several_machines_serve_any_request(folder: Path, redis_url: str) -> None:
+    """Two gateways that share nothing but a Valkey server, with two workers each: the requests of a
+    client, and the answers to its questions, go to the next one each time."""
+    machines = []
+    for name in ("one", "two"):
+        machine = folder / name
+        machine.mkdir()
+        (machine / "plain.py").write_text(SERVER)
+        machines.append(machine)
+        write(machine, "plain", more='[views.few]\ntools = ["plain__order"]\n')
+    options = ("--workers", "2", "--store", redis_url)
+    async with (
+        running(machines[0], *options) as (one, _),
+        running(machines[1], *options) as (two, _),
+    ):
+        with Balancer([int(url.rpartition(":")[2]) for url in (one, two)]) as balancer:
+            base = balancer.url.removesuffix("/mcp")
+            for revision in ("2025-11-25", "2026-07-28"):
+                for path in ("/mcp", "/few/mcp"):
+                    async with (
+                        asyncio.timeout(60),
+                        Client(
+                            f"{base}{path}", revision=revision, elicit=lambda q: {"confirm": True}
+                        ) as client,
+                    ):
+                        assert "plain__order" in await names_of(client)
+                        answers = [
+                            await client.call_tool("plain__order", {"dish": "pie"})
+                            for _ in range(4)
+                        ]
+                        assert [answer.text for answer in answers] == ["pie"] * 4
 
 
 async def test_sighup_reloads(folder: Path) -> None:
