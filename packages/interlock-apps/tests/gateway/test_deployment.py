@@ -4,6 +4,7 @@ as one machine can show."""
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import signal
 import sys
@@ -53,6 +54,8 @@ async def test_the_gateway_of_the_page(
 ) -> None:
     for name in COMPOSE["gateway"]["environment"]:
         monkeypatch.setenv(name, "17" * 32)
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    monkeypatch.setenv("PATH", programs)  # of the image: `interlock` is there
     ports = (free_port(), free_port())
     at, front = (f"http://127.0.0.1:{port}" for port in ports)
     text = block("toml")
