@@ -121,6 +121,7 @@ bench: dev
 	@$(BIN)/python -m benchmarks.tasks
 	@$(BIN)/python -m benchmarks.observing
 	@$(BIN)/python -m benchmarks.inspector
+	@$(BIN)/python -m benchmarks.gateway
 	@$(BIN)/python -m benchmarks.mounts
 	@$(BIN)/python -m benchmarks.openapi
 
