@@ -523,6 +523,23 @@ async def test_a_subscription_sends_each_status() -> None:
         assert result_of(last)["content"][0]["text"] == "waited"
 
 
+async def test_a_subscription_sends_large_structured_content() -> None:
+    """`TKX-23`: what `tasks/get` says."""
+    limits = TaskLimits(result_bytes=20)
+    async with serving(make_server(limits=limits)) as peer:
+        id = (await peer.create("add", a=1, b=2)).task_id
+        task = await peer.ended(id)
+        filter = peer.server.identity.extensions.filter
+        params = t.SubscriptionsListenRequestParams(notifications=filter(taskIds=[id]))
+        listening = asyncio.ensure_future(peer.request("subscriptions/listen", params))
+        try:
+            await eventually(lambda: len(peer.notices) == 2)
+        finally:
+            listening.cancel()
+        assert result_of(task)["structuredContent"] == {"result": 3}
+        assert result_of(peer.notices[1][1].task) == result_of(task)
+
+
 async def test_a_subscription_needs_the_extension() -> None:
     """`TKX-22`: -32021 for a client that has not declared it."""
     server = make_server()

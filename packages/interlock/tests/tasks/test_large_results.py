@@ -192,22 +192,30 @@ async def test_a_large_result_is_encrypted_at_rest():
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-async def test_a_large_structured_result_is_an_error_for_the_model(revision: str):
-    """The output schema promises structured content, which a link is not. The resource has it."""
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_large_structured_result_has_its_content_and_a_link(revision: str, fails: bool):
+    """The output schema promises structured content, and a tool that succeeded is no error. The
+    text of the result is behind the link.
+    """
     server = Server("lists", extensions=[Tasks(limits=TaskLimits(**SMALL))])
+    data = {"numbers": list(range(100))}
 
-    @server.tool(task="required")
-    async def numbers() -> list[int]:
-        return list(range(100))
+    @server.tool(task="required", output_schema={"type": "object", "required": ["numbers"]})
+    async def numbers() -> t.CallToolResult:
+        return t.CallToolResult(
+            content=[t.TextContent("x" * 200)], structured_content=data, is_error=fails
+        )
 
     async with Client(server, revision=revision) as client:
         result = await client.call_tool("numbers")
-        assert result.is_error
+        assert result.is_error is fails
+        assert result.structured_content == data
         assert "Read it as the resource" in result.text
         (link,) = [block for block in result.content if isinstance(block, t.ResourceLink)]
         (contents,) = (await client.read_resource(link.uri)).contents
         whole = json.loads(contents.text or "")
-        assert whole["structuredContent"] == {"result": list(range(100))}
+        assert whole["structuredContent"] == data
+        assert whole["content"] == [{"type": "text", "text": "x" * 200}]
 
 
 async def test_other_resources_are_left_to_the_server():

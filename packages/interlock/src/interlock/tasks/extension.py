@@ -508,7 +508,14 @@ class Tasks(Extension):
         task = await self._poll(x)
         if x.caller.supports("core_tasks"):
             return views.core_detailed(task, self._poll_ms)
-        return views.detailed(task, self._poll_ms)
+        return views.detailed(await self._whole(task), self._poll_ms)
+
+    async def _whole(self, task: TaskRecord) -> TaskRecord:
+        """Return a task with all of the structured content of its result."""
+        whole = await self.running.with_structured_content(task)
+        if whole is None:
+            raise _unknown()
+        return whole
 
     async def _poll(self, x: Exchange) -> TaskRecord:
         """Return the task of a poll, which waits if it comes too early and nothing has changed."""
@@ -616,7 +623,7 @@ class Tasks(Extension):
                     x.notify("notifications/tasks/status", status)
                 announced = task
                 if task.is_terminal:
-                    return _payload(task)
+                    return _payload(await self._whole(task))
                 questions = {
                     key: raw for key, raw in task.questions.items() if (id, key) not in self._asked
                 }
@@ -672,7 +679,10 @@ class Tasks(Extension):
         sent: TaskRecord | None = None
         while True:
             if sent is None or _is_news(task, sent):
-                x.notify("notifications/tasks", views.notice(task, self._poll_ms))
+                whole = await self.running.with_structured_content(task)
+                if whole is None:
+                    return
+                x.notify("notifications/tasks", views.notice(whole, self._poll_ms))
                 sent = task
             if task.is_terminal:
                 return

@@ -6,11 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msgspec import UNSET
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from .. import types as t
 from ..store.errors import AccountFull
 from ..store.interface import RecordStore
+from ..wire.codec import decode, encode
 from .machine import TaskRecord
 
 PREFIX = "task-result:"
@@ -18,6 +21,10 @@ PREFIX = "task-result:"
 
 _CHUNK_BYTES = 1024 * 1024  # of one record
 _LARGEST_BYTES = 32 * 1024 * 1024  # JSON in a JSON string may double, and a message has 64 MiB
+
+
+class _Structured(Struct):
+    content: Raw = msgspec.field(name="structuredContent")
 
 
 class LargeResults:
@@ -85,6 +92,24 @@ class LargeResults:
             left -= len(record.data)
         return b"".join(found).decode() if found else None
 
+    async def with_structured_content(self, task: TaskRecord, now: float) -> TaskRecord | None:
+        """Return a task whose result has the structured content of its large result, which the
+        output schema of the tool promises; None if that has expired.
+
+        Raises:
+            StoreError: The store failed.
+        """
+        if not task.has_large_structured_content:
+            return task
+        text = await self.load(task, now)
+        if text is None:
+            return None
+        structured: _Structured = decode(text.encode(), _Structured)
+        result: t.CallToolResult = decode(task.result, t.CallToolResult)  # type: ignore[arg-type]  # a completed task has one
+        return replace(
+            task, result=Raw(encode(replace(result, structured_content=structured.content)))
+        )
+
     async def remove(self, task: TaskRecord) -> None:
         """Remove the large result of a task, if it has one."""
         if task.large_result_bytes:
@@ -100,10 +125,8 @@ class LargeResults:
 
 
 def link_to(task: TaskRecord, result: t.CallToolResult, size: int) -> t.CallToolResult:
-    """Return the result that names a large one.
-
-    It is an error for a model if the structured content is missing, which the output schema of the
-    tool promises.
+    """Return the result that names a large one. Its structured content is added where it is
+    sent.
     """
     words = (
         f"The result has {size} bytes, which is too much for one message. Read it as the resource "
@@ -112,9 +135,8 @@ def link_to(task: TaskRecord, result: t.CallToolResult, size: int) -> t.CallTool
     link = t.ResourceLink(
         uri=f"{PREFIX}{task.id}", name="result", mime_type="application/json", size=size
     )
-    is_error = result.is_error or result.structured_content is not UNSET
     return t.CallToolResult(
-        content=[t.TextContent(words), link], is_error=is_error, result_type="complete"
+        content=[t.TextContent(words), link], is_error=result.is_error, result_type="complete"
     )
 
 

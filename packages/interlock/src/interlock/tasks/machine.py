@@ -81,6 +81,7 @@ class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
             whole result.
         trace: The span of the call that started the task, as a W3C `traceparent`; empty without a
             tracing system.
+        has_large_structured_content: Whether that result has structured content.
     """
 
     id: str
@@ -108,6 +109,7 @@ class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_queued: bool = False
     large_result_bytes: int = 0
     trace: str = ""
+    has_large_structured_content: bool = False
 
     @property
     def is_terminal(self) -> bool:
@@ -161,6 +163,7 @@ def complete(
     *,
     is_error: bool = False,
     large_result_bytes: int = 0,
+    has_large_structured_content: bool = False,
 ) -> TaskRecord:
     """End a task with a result, which may be that of a failed tool (`TKX-13`)."""
     if task.is_terminal:
@@ -171,6 +174,7 @@ def complete(
         result=result,
         is_error=is_error,
         large_result_bytes=large_result_bytes,
+        has_large_structured_content=has_large_structured_content,
         updated=now,
     )
 

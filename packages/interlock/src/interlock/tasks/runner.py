@@ -18,7 +18,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
 from .. import types as t
@@ -315,6 +315,7 @@ class LiveTask:
         body = encode(result)
         size = len(body)
         is_large = size > self.runner.limits.result_bytes
+        is_structured = result.structured_content is not UNSET
         if is_large:
             if not await self.runner.store_large_result(self, body):
                 words = f"The result has {size} bytes, which is too large to be kept."
@@ -327,6 +328,7 @@ class LiveTask:
             now=self.runner.wall_clock(),
             is_error=result.is_error,
             large_result_bytes=size if is_large else 0,
+            has_large_structured_content=is_large and is_structured,
         )
 
 
@@ -597,6 +599,10 @@ class TaskRunner:
         """
         found = await self.load(owner, id)
         return None if found is None else await self._large.load(found[0], self.wall_clock())
+
+    async def with_structured_content(self, task: TaskRecord) -> TaskRecord | None:
+        """See `LargeResults`."""
+        return await self._large.with_structured_content(task, self.wall_clock())
 
     async def of_owner(self, owner: str, after: str, most: int) -> list[tuple[str, TaskRecord]]:
         """Return tasks of an owner with their keys, in the order of the keys."""
