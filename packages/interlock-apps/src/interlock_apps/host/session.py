@@ -407,21 +407,7 @@ class Session:
         The results are in the order of the uses.
         """
         plan = [self._planned(use) for use in uses]
-        rows = parallelism.parallel_groups(
-            [
-                parallelism.PlannedCall(each.item.server, _reads(each.item))
-                if isinstance(each, CallRequest)
-                else _HERE
-                for each in plan
-            ]
-        )
         results = self._results = [None] * len(uses)
-
-        async def lane(waves: list[list[int]]) -> None:
-            for wave in waves:
-                async with asyncio.TaskGroup() as group:
-                    for index in wave:
-                        group.create_task(one(index))
 
         async def one(index: int) -> None:
             each = plan[index]
@@ -431,9 +417,26 @@ class Session:
                 else await self._called(uses[index], each)
             )
 
-        async with asyncio.TaskGroup() as group:
-            for waves in rows:
-                group.create_task(lane(waves))
+        async def lane(waves: list[list[int]]) -> None:
+            for wave in waves:
+                async with asyncio.TaskGroup() as group:
+                    for index in wave:
+                        group.create_task(one(index))
+
+        if len(plan) == 1:
+            await one(0)
+        else:
+            rows = parallelism.parallel_groups(
+                [
+                    parallelism.PlannedCall(each.item.server, _reads(each.item))
+                    if isinstance(each, CallRequest)
+                    else _HERE
+                    for each in plan
+                ]
+            )
+            async with asyncio.TaskGroup() as group:
+                for waves in rows:
+                    group.create_task(lane(waves))
         return [result for result in results if result is not None]
 
     def _planned(self, use: ToolUse) -> CallRequest | ToolResultContent:
