@@ -46,6 +46,7 @@ _OWN = (
     mi.UnionType,
     mi.LiteralType,
 )
+_NEVER_NULL = (mi.BoolType, mi.IntType, mi.FloatType, mi.StrType)
 _ASKED_FOR = {mi.DateTimeType: "date-time", mi.TimeType: "time", mi.TimeDeltaType: "duration"}
 _LEAVES: dict[Any, JSONObject] = {
     str: {"type": "string"},
@@ -388,6 +389,12 @@ def has_bare_fields(kind: type[Any]) -> bool:
     for field in info.fields:
         builder._draw(field.type)
     return builder.is_bare
+
+
+def has_no_nulls(kind: type[Any]) -> bool:
+    """Whether no field of a class that has bare fields, nor a part of one, can be null."""
+    info: Any = mi.type_info(kind)
+    return all(isinstance(field.type, _NEVER_NULL) for field in info.fields)
 
 
 def light_class(kind: type[Any]) -> type[msgspec.Struct]:

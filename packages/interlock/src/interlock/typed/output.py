@@ -32,7 +32,7 @@ from ..wire.salvage import without_surrogates
 from .adapters import Foreign, Misfit, enc_hook
 from .annotations import TypeAdapter, adapter_of, is_class_with_fields, is_union, one_of, unwrapped
 from .docstrings import Docstring, parse
-from .json_schema import SchemaBuilder, has_bare_fields, light_class
+from .json_schema import SchemaBuilder, has_bare_fields, has_no_nulls, light_class
 from .media import Audio, File, Image, sniff
 from .progress import Progress
 from .type_hints import FunctionHints, Unresolved, doc_of, named, read_hints
@@ -264,22 +264,28 @@ class Typed(Output):
         if type(value) is _Encoded:
             data = value.data
         else:
-            data = self._fitting(_encoded(value), value)
+            encodes_itself = self._encodes_itself(value)
+            data = self._fitting(self._json(value, encodes_itself), value, encodes_itself)
         return _structured(data, wrapped=self._wrapped)
 
-    def _fitting(self, data: bytes, value: Any) -> bytes:
+    def _json(self, value: Any, encodes_itself: bool) -> bytes:
+        """The JSON of a value. Raises OutputError if there is none."""
+        # The check finds NaN and infinity where null fits no field.
+        return _json(value) if encodes_itself and self._has_no_nulls else _encoded(value)
+
+    def _fitting(self, data: bytes, value: Any, encodes_itself: bool) -> bytes:
         """The JSON of a value as the declared type encodes it. Raises OutputError if it does not
         fit.
         """
         if self._holds_any_objects and type(value) is list and {*map(type, value)} <= {dict}:
             return data  # the type says no more than that
-        encodes_itself = self._encodes_itself(value)
         if encodes_itself:
             try:
                 self._check(data)
                 return data
             except READ_ERRORS:
-                pass  # said in the words of the declared type below
+                _must_be_finite(value, data)
+                # said in the words of the declared type below
         try:
             # Python permits a float in an int field, and a string in place of a date. The schema
             # does not.
@@ -312,6 +318,10 @@ class Typed(Output):
         )
 
     @cached_property
+    def _has_no_nulls(self) -> bool:
+        return has_no_nulls(self._class)
+
+    @cached_property
     def _check(self) -> Callable[[bytes], Any]:
         """Decodes the JSON of values that encode themselves, to objects that cost less than those
         of the author's class: nobody reads them.
@@ -324,11 +334,12 @@ class Typed(Output):
 
     async def _in_pieces(self, value: list[Any]) -> _Encoded:
         pieces = [value[start : start + LONG_LIST] for start in range(0, len(value), LONG_LIST)]
+        encodes_itself = self._encodes_itself(value)
         # All are encoded before other calls run, which may change them.
-        encoded = [_encoded(piece) for piece in pieces]
+        encoded = [self._json(piece, encodes_itself) for piece in pieces]
         turn = _Turn()
         for n, piece in enumerate(pieces):
-            encoded[n] = self._fitting(encoded[n], piece)
+            encoded[n] = self._fitting(encoded[n], piece, encodes_itself)
             await turn.share()
         return await turn.joined(encoded)
 
@@ -446,8 +457,9 @@ class _Turn:
             self._began = monotonic()
 
     async def joined(self, pieces: Sequence[bytes]) -> _Encoded:
-        """Join encoded lists to one. What follows long work has a turn of its own."""
-        data = b"[%b]" % b",".join([piece[1:-1] for piece in pieces])
+        """Join two or more encoded lists to one. What follows long work has a turn of its own."""
+        first, *others, last = map(memoryview, pieces)
+        data = b",".join([first[:-1], *(piece[1:-1] for piece in others), last[1:]])
         if self._shared:
             await asyncio.sleep(0)
         return _Encoded(data)
@@ -694,26 +706,46 @@ def _text(data: bytes) -> t.TextContent:
 
 def _encoded(value: Any) -> bytes:
     """The JSON of a value. Raises OutputError if there is none."""
+    data = _json(value)
+    _must_be_finite(value, data)
+    return data
+
+
+def _json(value: Any) -> bytes:
+    """The JSON of a value, with null in place of NaN and infinity. Raises OutputError if there is
+    none.
+    """
     try:
         try:
-            data = _encode(value)
+            return _encode(value)
         except UnicodeEncodeError:
-            data = _encode(without_surrogates(value, enc_hook))
-        if b"null" in data and _may_be_infinite(value):  # msgspec encodes NaN and infinity as null
-            import json  # imported late: for this rare look only
-
-            json.dumps(
-                msgspec.to_builtins(value, enc_hook=enc_hook, str_keys=True),
-                allow_nan=False,
-                check_circular=False,
-            )
+            return _encode(without_surrogates(value, enc_hook))
     except (TypeError, ValueError, RecursionError) as bad:
-        finite = "Out of range float values" not in str(bad)
-        reason = bad if finite else "it holds NaN or infinity, which JSON does not have"
-        raise OutputError(
-            f"a result of type {type(value).__name__} cannot be written as JSON: {reason}"
-        ) from None
-    return data
+        raise _not_json(value, bad) from None
+
+
+def _must_be_finite(value: Any, data: bytes) -> None:
+    """Raise OutputError if `data`, the JSON of a value, has null in place of NaN or infinity."""
+    if b"null" not in data or not _may_be_infinite(value):
+        return
+    import json  # imported late: for this rare look only
+
+    try:
+        json.dumps(
+            msgspec.to_builtins(value, enc_hook=enc_hook, str_keys=True),
+            allow_nan=False,
+            check_circular=False,
+        )
+    except (TypeError, ValueError, RecursionError) as bad:
+        raise _not_json(value, bad) from None
+
+
+def _not_json(value: Any, bad: Exception) -> OutputError:
+    finite = "Out of range float values" not in str(bad)
+    reason = bad if finite else "it holds NaN or infinity, which JSON does not have"
+    return OutputError(
+        f"a result of type {type(value).__name__} cannot be written as JSON: {reason}"
+    )
 
 
 def _may_be_infinite(value: Any) -> bool:
