@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import sys
 from collections.abc import Sequence
 
 __all__ = ["main"]
@@ -15,7 +16,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: The words after `interlock`; None: those of this process.
     """
-    from .program import program  # imported late, so that `import interlock.cli` is fast
+    # Both late, so that `import interlock.cli` is fast. The server of a file starts while the
+    # command that uses it is loaded.
+    from .head_start import start_server
+
+    start_server(sys.argv[1:] if arguments is None else arguments)
+    from .program import program
 
     # At exit, the interpreter would search all objects for garbage, which takes 40 to 60 ms.
     atexit.register(gc.freeze)

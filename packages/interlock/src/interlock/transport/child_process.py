@@ -22,6 +22,7 @@ from .channel import Tap
 from .conversation import Conversation, Hello, OpeningSteps
 from .duplex import Duplex
 from .pipes import open_pipe_channel
+from .spawn import spawn
 
 _STDERR_TAIL = 8 * 1024
 _LAST_WORDS = 0.5  # seconds in which the child's last output may still arrive
@@ -109,22 +110,7 @@ class Child:
         self._watching = asyncio.create_task(_hang_up_when_ended(process, self.duplex))
 
     def _start(self) -> subprocess.Popen[bytes]:
-        read_end, self._input = os.pipe()
-        try:
-            process = subprocess.Popen(
-                self._command,
-                stdin=read_end,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=self._env,
-                cwd=self._cwd,
-                start_new_session=sys.platform
-                != "win32",  # a signal for this process (Ctrl-C) must not reach the child
-            )
-        except BaseException:
-            os.close(read_end)
-            raise
-        self._read_end = read_end
+        process, self._input, self._read_end = spawn(self._command, self._env, self._cwd)
         if sys.platform == "win32":
             self._stop_looking()  # this platform cannot tell how much data is in a pipe
         return process

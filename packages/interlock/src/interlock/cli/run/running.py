@@ -261,6 +261,12 @@ def _listening(address: Any) -> None:
     show_default=True,
     help="Seconds that running calls may take before a reload.",
 )
+@click.option(
+    "--held",
+    is_flag=True,
+    hidden=True,
+    help="Load the file only after one byte from stdin; end without it at the end of stdin.",
+)
 def run(
     file: str,
     arguments: tuple[str, ...],
@@ -269,6 +275,7 @@ def run(
     folders: tuple[str, ...],
     log: str | None,
     grace: float,
+    held: bool,
     **given: Any,
 ) -> None:
     """Run the server in a Python FILE, over stdio by default.
@@ -297,6 +304,8 @@ def run(
     interlock run weather.py --http :8000 --workers 4 --store redis://localhost
     interlock run weather.py --transport tcp --port 8765
     """
+    if held and not os.read(0, 1):
+        return
     path, name = split_target(file)
     transport, options = chosen_transport(given)
     if log is not None:

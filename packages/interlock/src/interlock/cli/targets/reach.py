@@ -17,7 +17,9 @@ from msgspec import Struct
 
 from ... import Stdio
 from ...transport.channel import Tap
+from ...transport.spawn import release
 from ...transport.stdio import inherited_environment
+from ..head_start import run_command
 from .target_syntax import header_lines, split_target
 
 if TYPE_CHECKING:
@@ -33,13 +35,8 @@ _VARIABLE: Final = re.compile(r"\$\{?([A-Za-z_]\w*)")
 
 
 def command_to_run(path: Path, name: str | None, arguments: Sequence[str] = ()) -> list[str]:
-    """The command that serves the server object of a file over stdio, in development mode.
-
-    The user who names a file is trying it out, and should see why it fails. `-P`: the working
-    folder must not shadow any module.
-    """
-    target = f"{path}:{name}" if name else str(path)
-    command = [sys.executable, "-P", "-m", "interlock", "run", "--dev", "--no-reload", target]
+    """The command that serves the server object of a file over stdio, in development mode."""
+    command = run_command(f"{path}:{name}" if name else str(path))
     return [*command, "--", *arguments] if arguments else command
 
 
@@ -130,6 +127,8 @@ def reach_target(text: str, web: Mapping[str, Any], environment: Environment) ->
             )
         return reach_address(text, web)
     command, is_own = local_command(text)
+    if is_own and not environment.named:
+        release(command, os.environ)
     return (reach_file if is_own else reach_command)(command, environment)
 
 
