@@ -9,8 +9,6 @@ key can read or make one.
 from __future__ import annotations
 
 import base64
-import hashlib
-import hmac
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -55,6 +53,8 @@ def decode_cursor(cursor: str, kind: type[T], purpose: str, keys: Sequence[bytes
     Raises:
         InvalidCursor: The cursor is not one of this list, or was sealed with another key.
     """
+    from hmac import compare_digest  # late: few lists have more than one page
+
     if len(cursor) > MOST_CHARACTERS:
         raise InvalidCursor("the cursor is too long")
     try:
@@ -66,7 +66,7 @@ def decode_cursor(cursor: str, kind: type[T], purpose: str, keys: Sequence[bytes
         body = read[_TAG_BYTES:]
         if key:
             body = _masked(body, tag, key)
-        if hmac.compare_digest(tag, _tag(body, purpose, key)):
+        if compare_digest(tag, _tag(body, purpose, key)):
             try:
                 return msgspec.msgpack.decode(body, type=kind)
             except ValueError:
@@ -75,10 +75,15 @@ def decode_cursor(cursor: str, kind: type[T], purpose: str, keys: Sequence[bytes
 
 
 def _tag(body: bytes, purpose: str, key: bytes) -> bytes:
+    import hmac  # late: as above
+
     return hmac.digest(key, b"%b\0%b" % (purpose.encode(), body), "sha256")[:_TAG_BYTES]
 
 
 def _masked(body: bytes, tag: bytes, key: bytes) -> bytes:
     """Encrypt or decrypt the body with the key stream of its tag (an XOR, its own inverse)."""
+    import hashlib  # late: as above
+    import hmac  # late: as above
+
     stream = hashlib.shake_256(b"cursor\0" + hmac.digest(key, tag, "sha256")).digest(len(body))
     return bytes(one ^ other for one, other in zip(body, stream, strict=True))

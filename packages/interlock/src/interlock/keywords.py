@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from difflib import get_close_matches
 
 
 def check_keywords(given: Iterable[str], known: Collection[str], call: str) -> None:
@@ -20,6 +19,8 @@ def check_keywords(given: Iterable[str], known: Collection[str], call: str) -> N
     for name in given:
         if name in known:
             continue
+        from difflib import get_close_matches  # late: only for this error
+
         close = get_close_matches(name, known, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise TypeError(f"{call} got an unexpected keyword argument {name!r}{hint}")

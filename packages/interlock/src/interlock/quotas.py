@@ -18,7 +18,6 @@ from typing import Protocol
 from msgspec import Struct
 
 from . import types as t
-from .addresses import network_of
 from .exchange import Exchange
 
 RATE_LIMITED = t.INTERNAL_ERROR
@@ -53,7 +52,11 @@ def holder_of_exchange(x: Exchange) -> str:
 @lru_cache(10_000)
 def holder_of_address(address: str | None) -> str:
     """Return the holder that an anonymous caller counts as."""
-    return f"address:{network_of(address[:_LONGEST_ADDRESS])}" if address else "address:"
+    if not address:
+        return "address:"
+    from .addresses import network_of  # late: only for callers from a network
+
+    return f"address:{network_of(address[:_LONGEST_ADDRESS])}"
 
 
 def busy_error(what: str = "", seconds: int = 1) -> t.McpError:

@@ -37,7 +37,7 @@ from interlock.store import open_store
 from interlock.store.redis.records import RedisRecords
 from interlock.store.sqlite.records import SqliteRecords
 from interlock.tasks.machine import TaskRecord
-from interlock.transport.stdio import own_streams
+from interlock.transport.own_streams import own_streams
 from tests.tasks.test_workers import META, YES
 from tests.workers.conftest import place
 

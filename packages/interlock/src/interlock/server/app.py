@@ -33,7 +33,6 @@ from ..quotas import CountsUsage, Quota
 from ..store.interface import RecordStore
 from ..store.memory.records import MemoryRecords
 from ..transport.channel import Channel, Tap
-from ..transport.memory import Memory
 from ..transport.serve import serve
 from ..typed.output import with_plain_data
 from ..types.apps import APP_MIME_TYPE, UI_EXTENSION, AppAudience, AppPermission
@@ -67,6 +66,7 @@ if TYPE_CHECKING:
     from ..transport.http.app import HttpApp
     from ..transport.http.authorization import ASGIApp
     from ..transport.http.routes import Routes
+    from ..transport.memory import Memory
     from .extensions.apps import App, Csp
     from .extensions.skills import SkillFeature, Skills
     from .run.http_server import HttpServer
@@ -1186,6 +1186,8 @@ class Server:
         """Return a client's transport to this server in the same process; `Client(server)`
         uses it.
         """
+        from ..transport.memory import Memory  # late: a program has its peer elsewhere
+
         return Memory(
             self.handler,
             self.identity,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         Topic,
         WorkerStore,
     )
-    from .memory import MemoryStore
+    from .memory.store import MemoryStore
     from .redis import RedisStore
     from .sqlite.file import (
         SqliteError,
@@ -76,7 +76,7 @@ _ROOMS = {
     "..wire.seal": ("BadSeal", "Seal"),
     ".files": ("file_lock", "try_lock", "write_atomic", "write_new"),
     ".folders": ("own_path",),
-    ".memory": ("MemoryStore",),
+    ".memory.store": ("MemoryStore",),
     ".from_url": ("open_store",),
     ".redis": ("RedisStore",),
     ".sqlite.store": ("SqliteStore",),

@@ -22,9 +22,8 @@ def open_store(url: str) -> Store:
     scheme, colon, rest = url.partition(":")
     match scheme.lower():
         case "memory" if colon and not rest:
-            from .memory import (
-                MemoryStore,  # late: each kind of store loads only what it needs
-            )
+            # late: each kind of store loads only what it needs
+            from .memory.store import MemoryStore
 
             return MemoryStore()
         case "sqlite" if path := path_in(rest):

@@ -4,7 +4,6 @@ and lone surrogates.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -172,6 +171,8 @@ def _skip(frame: bytes, at: int, left: int) -> tuple[int, int]:
 def _text(string: bytes) -> str | None:
     if len(string) > _LONGEST_NAME:
         return None
+    import json  # late: only for frames that cannot be decoded
+
     try:
         text = json.loads(string)
         text.encode()

@@ -17,7 +17,7 @@ import click
 
 from ... import Channel
 from ...transport.channel import Barriers
-from ...transport.stdio import own_streams
+from ...transport.own_streams import own_streams
 from ...wire.jsonrpc import Frame
 from ..targets.reach import command_to_run
 from .child import ReloadedChild

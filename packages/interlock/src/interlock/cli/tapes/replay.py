@@ -11,7 +11,7 @@ import click
 from ...redaction import url_without_secrets
 from ...tape import MockServer, Tape, replay_recording
 from ...tape.regression import PATIENCE
-from ...transport.stdio import own_streams
+from ...transport.own_streams import own_streams
 from ...types import InterlockError
 from .. import exits
 from ..screen import ERROR

@@ -14,11 +14,11 @@ from ...protocol.identity import Identity
 from ...quotas import CountsUsage, Quota
 from ...store.interface import RecordStore
 from ...transport.channel import Channel
-from ...transport.http.routes import Routes
 from ..changes import ChangeBus
 from ..server_options import ServerLimits
 
 if TYPE_CHECKING:
+    from ...transport.http.routes import Routes
     from ..sources.upstreams import UpstreamState
 
 

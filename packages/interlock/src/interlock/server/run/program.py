@@ -9,7 +9,6 @@ import signal
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -71,6 +70,8 @@ def run(server: ServedServer, transport: str, options: RunOptions) -> None:
     elif transport == "unix":
         if "path" not in options:
             raise ValueError(_MISSING.format("unix", "path"))
+        from pathlib import Path  # late: only for this transport
+
         address: Any = Path(options["path"])
         work = _sockets(server, address=address, limit=limit, on_ready=on_ready, record=record)
     else:
@@ -247,8 +248,8 @@ async def _stop(server: ServedServer, task: asyncio.Task[None]) -> None:
 async def _stdio(
     server: ServedServer, *, limit: int, store: Store | str | None, record: MessageRecorder | None
 ) -> None:
+    from ...transport.own_streams import own_streams  # late: as above
     from ...transport.pipes import PipeChannel  # late: only for servers that run as programs
-    from ...transport.stdio import own_streams  # late: as above
 
     settle_memory(collect=False)  # a tenth of the time of a start, and most find nothing
     async with own_streams(limit) as channel:

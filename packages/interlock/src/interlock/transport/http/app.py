@@ -22,7 +22,7 @@ from ...protocol.identity import Identity
 from ...quotas import CountsUsage, Quota, QuotaUsage, holder_of_address
 from ...store.errors import StoreError
 from ...store.interface import Session, Store
-from ...store.memory import MemoryStore
+from ...store.memory.store import MemoryStore
 from ...store.worker_messages import WorkerMessages
 from ..serve import DEFAULT_MOST_CALLS, Serving
 from .access_log import AccessLog
