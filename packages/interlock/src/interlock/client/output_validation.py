@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
 from .. import types as t
 from ..logs import limited
-from ..schema import SchemaError, Validator
-from ..schema import compile as compile_schema
+
+if TYPE_CHECKING:
+    from ..schema import Validator
 
 log = limited("interlock.client")
 
@@ -63,6 +65,9 @@ class OutputValidator:
 
 
 def _validator(name: str, output_schema: t.JSONObject) -> Validator | None:
+    from ..schema import SchemaError  # late: not every client calls a tool with a schema
+    from ..schema import compile as compile_schema  # late: as above
+
     try:
         return compile_schema(output_schema)
     except SchemaError as bad:

@@ -14,7 +14,6 @@ from ..lazy_names import public_name
 from ..transport.channel import Channel, Tap, Tapped
 from ..transport.conversation import ClientTransport
 from ..transport.duplex import Duplex
-from ..transport.sockets import Socket
 from ..transport.stdio import Stdio
 from ..version import VERSION
 from ..wire.jsonrpc import Frame
@@ -156,6 +155,8 @@ def _from_text(
 
 
 def _from_url(url: str, web: Mapping[str, Any]) -> ClientTransport:
+    from ..transport.sockets import Socket  # late: only for these URLs
+
     parts = urlsplit(url)
     if parts.scheme == "unix":
         if parts.netloc or not parts.path:

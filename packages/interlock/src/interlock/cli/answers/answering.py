@@ -13,9 +13,7 @@ import click
 from msgspec import Struct
 
 from ... import types as t
-from ...schema import compile as compile_schema
 from ..screen import note
-from .terminal_dialogs import Dismissed, TerminalDialogs
 
 
 class AnswersGiven(Struct, frozen=True):
@@ -155,6 +153,8 @@ class Answering:
             raise Unanswered(
                 self._words(params, why or "nobody can be asked, since this is not a terminal")
             )
+        from .terminal_dialogs import Dismissed, TerminalDialogs  # late: few servers ask
+
         person = TerminalDialogs()
         try:
             return await (
@@ -167,6 +167,8 @@ class Answering:
 
     def _accepted(self, params: t.ElicitRequestParams, content: dict[str, Any]) -> t.ElicitResult:
         """The result for an accepted form with valid content. Raises Unanswered."""
+        from ...schema import compile as compile_schema  # late: as above
+
         if params.requested_schema is not None and (
             violations := compile_schema(params.requested_schema).check(content)
         ):

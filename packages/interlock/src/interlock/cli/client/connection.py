@@ -21,7 +21,6 @@ from ...wire.revisions import HANDSHAKE_REVISIONS
 from .. import exits
 from ..answers.answering import Answering, AnswersGiven
 from ..answers.sampling import Sample, Sampling
-from ..answers.terminal_dialogs import Dismissed, TerminalDialogs
 from ..screen import ERROR, WARNING, note, print_json
 from ..targets.reach import Reach
 
@@ -108,6 +107,8 @@ class ConnectionSettings(Struct):
         revision.
         """
         if not self.machine and sys.stdin.isatty() and sys.stderr.isatty():
+            from ..answers.terminal_dialogs import Dismissed, TerminalDialogs  # late: few ask
+
             try:
                 return await TerminalDialogs().calls_again(params.name)
             except Dismissed:
