@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import Any
 
+from call_figures import Opened, measure
 from fastmcp import Client, FastMCP
 from fastmcp.server import create_proxy
-from mount_figures import Opened, measure
 
 
 def kitchen() -> Any:

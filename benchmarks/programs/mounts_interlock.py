@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import asynccontextmanager
 
-from mount_figures import Opened, measure
+from call_figures import Opened, measure
 
 from interlock import Client, Server
 

@@ -1,5 +1,5 @@
-"""What `python -m benchmarks.mounts` measures in each library: the processor time of a call, in
-this process, with everything that is in it. `FIGURE URL`."""
+"""The processor time of a call in this process, with everything that is in it, for `python -m
+benchmarks.mounts` and `python -m benchmarks.asking`: `FIGURE [WORD...]`."""
 
 from __future__ import annotations
 
@@ -14,22 +14,21 @@ CALLS = int(os.environ.get("CALLS", "1000"))  # of one sample
 SAMPLES = 12
 
 Call = Callable[[], Awaitable[object]]
-Front = Callable[[str, str], AbstractAsyncContextManager[Call]]
+Front = Callable[..., AbstractAsyncContextManager[Call]]
 
 
 def measure(front: Front) -> None:
     """Measure a figure, and print it in microseconds: the lowest of the samples.
 
     Args:
-        front: Opens what is called: `direct` (a client of a server in this process), `mounted` and
-            `twice` (the same through one or two mounts), `url` (a client of the URL), and
-            `mounted-url` (a client of a server that has mounted the URL).
+        front: Opens what is called. It gets the words of the command line: the figure, and what
+            belongs to it.
     """
     print(asyncio.run(_measure(front, *sys.argv[1:])))
 
 
-async def _measure(front: Front, figure: str, url: str) -> float:
-    async with front(figure, url) as call:
+async def _measure(front: Front, *words: str) -> float:
+    async with front(*words) as call:
         for _ in range(CALLS // 2):
             await call()
         return min([await _sample(call) for _ in range(SAMPLES)])
