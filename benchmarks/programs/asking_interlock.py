@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from call_figures import Opened, measure
 
-from interlock import Answers, Client, Context, ElicitResult, Server
+from interlock import Answers, Client, Context, Server
+from interlock.types import ElicitResult
 
 
 @dataclass

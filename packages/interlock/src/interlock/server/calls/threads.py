@@ -4,8 +4,7 @@ A burst of quick calls runs in one thread, one after the other, and wakes the ev
 all results. Only slow calls start more threads. The callers of a network get threads in turn.
 
 Waking an event loop costs more than the rest of a quick call. So the loop waits a moment for a call
-that is alone, with a plain lock. After calls that were slower than that it does so more and more
-rarely.
+that is alone, with a plain lock. It does so the more rarely the more of them were slower than that.
 """
 
 from __future__ import annotations
@@ -137,7 +136,7 @@ class Workers:
                 self._skip = self._skipped = min(2 * self._skipped + 1, _MOST_SKIPPED)
                 return
             self._alone_is_done.acquire()  # its thread releases it now
-        self._skipped = 0
+        self._skipped //= 2
         self._collect()
 
     def _wake_if_idle(self) -> None:
