@@ -14,15 +14,23 @@ T = TypeVar("T")
 
 if sys.version_info >= (3, 12):
 
-    def start_eagerly(
+    def start_task(
         work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop
-    ) -> asyncio.Future[T]:
+    ) -> asyncio.Task[T]:
         """Return a task that starts at once: a call that never waits is answered in the same turn
         of the event loop.
         """
         return asyncio.Task(work, loop=loop, eager_start=True)
 
+    start_eagerly = start_task
+
 else:
+
+    def start_task(
+        work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop
+    ) -> asyncio.Task[T]:
+        """Return a task that starts in the next turn of the event loop."""
+        return loop.create_task(work)
 
     class _Body(Coroutine[Any, Any, Any]):
         """The body of a task that is created ahead of time and runs a coroutine later.

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from .. import types as t
-from ..eager import start_eagerly
+from ..eager import start_task
 from ..exchange import (
     MUTE,
     PLAIN_TRANSPORT,
@@ -199,9 +199,9 @@ class Serving:
         # Empty dicts instead of empty sets, which would be three times as large: there are many
         # servings.
         self._reported: dict[Route, None] = {}  # the calls that have sent progress
-        self.running: dict[CallId, asyncio.Future[None]] = {}
+        self.running: dict[CallId, asyncio.Task[None]] = {}
         # tasks that run notifications of extensions
-        self.notified: dict[asyncio.Future[None], None] = {}
+        self.notified: dict[asyncio.Task[None], None] = {}
         self.denied: tuple[
             tuple[str, ...], ...
         ] = ()  # the missing scopes of each call that was refused because of them
@@ -210,7 +210,7 @@ class Serving:
         self._queued = queued
         self._on_notification = on_notification
         self._waiting: dict[t.RequestId, asyncio.Future[Any]] = {}
-        self._cancelled: dict[asyncio.Future[Any] | None, None] = {}
+        self._cancelled: dict[asyncio.Task[Any] | None, None] = {}
         self._loop = asyncio.get_running_loop()
         self._flush_is_due = False
         self._unflushed = 0  # bytes of notifications for the next flush
@@ -389,7 +389,7 @@ class Serving:
             ):
                 self.refuse(event)
             else:
-                task = start_eagerly(self.run(event), self._loop)
+                task = start_task(self.run(event), self._loop)
                 if not task.done():
                     self.running[event.id] = task
         elif type(event) is RequestCancelled:
@@ -417,7 +417,7 @@ class Serving:
             log.warning("%s is dropped: %d are running", event.method, self.most_calls)
             return
         work = carry_out_notification(self.handler, event, caller, self._transport)
-        task = start_eagerly(work, self._loop)
+        task = start_task(work, self._loop)
         if not task.done():
             self.notified[task] = None
             task.add_done_callback(lambda task: self.notified.pop(task, None))

@@ -344,7 +344,7 @@ class SessionEndpoint:
             return
         serving = call.grown[0]
         if not task.done():
-            serving.running[id] = task
+            serving.running[id] = task  # type: ignore[assignment]  # not done: a task
         await self._finish(x, session, posts[0], event.method)
 
     async def _send_outcome(
