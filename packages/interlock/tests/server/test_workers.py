@@ -126,61 +126,6 @@ async def test_no_more_threads_than_allowed(pool: Pool, monkeypatch: pytest.Monk
     assert len(set(idents)) == 2
 
 
-async def test_the_loop_waits_for_a_job_that_is_alone(pool: Pool, monkeypatch: pytest.MonkeyPatch):
-    """Its outcome is there in the next turn of the loop, without a wake-up; whatever it is."""
-    monkeypatch.setattr(room, "_MOMENT", LONG)
-    workers = pool()
-
-    def fail() -> None:
-        raise ValueError("no")
-
-    for n in range(3):
-        answer = workers.submit(lambda n=n: n)
-        await asyncio.sleep(0)
-        assert answer.done()
-        assert answer.result() == n
-        failure = workers.submit(fail)
-        await asyncio.sleep(0)
-        assert isinstance(failure.exception(), ValueError)
-
-
-async def test_the_loop_waits_for_no_job_among_others(pool: Pool, monkeypatch: pytest.MonkeyPatch):
-    """Two that only end after the loop has gone on; it would wait for ever otherwise."""
-    monkeypatch.setattr(room, "_MOMENT", -1)  # without an end
-    workers = pool()
-    go = threading.Event()
-    asyncio.get_running_loop().call_later(0, go.set)
-    assert await asyncio.gather(*(workers.submit(lambda: go.wait(LONG)) for _ in range(2))) == [
-        True,
-        True,
-    ]
-
-
-async def test_the_loop_stops_waiting_for_slow_jobs(pool: Pool, monkeypatch: pytest.MonkeyPatch):
-    """Of a hundred jobs that are slower than its moment it waits for six. Quick ones bring it back,
-    each by half.
-    """
-    monkeypatch.setattr(room, "_MOMENT", 0.0)
-    workers = pool(1)
-    waited = 0
-    for _ in range(100):
-        before = workers._skip
-        go = threading.Event()
-        job = workers.submit(lambda go=go: go.wait(LONG))
-        await asyncio.sleep(0)
-        waited += workers._skip > before
-        go.set()
-        await job
-    assert waited == 6
-    monkeypatch.setattr(room, "_MOMENT", LONG)
-    while workers._skip:
-        await workers.submit(threading.get_ident)
-    assert workers._skipped == 63
-    for _ in range(6):
-        await workers.submit(threading.get_ident)
-    assert workers._skipped == 0
-
-
 async def test_context_variables_come_along(pool: Pool):
     """A job sees the variables of whoever submitted it, and changes none of them for others."""
     workers = pool(1)

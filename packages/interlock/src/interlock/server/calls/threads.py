@@ -2,9 +2,6 @@
 
 A burst of quick calls runs in one thread, one after the other, and wakes the event loop once for
 all results. Only slow calls start more threads. The callers of a network get threads in turn.
-
-Waking an event loop costs more than the rest of a quick call. So the loop waits a moment for a call
-that is alone, with a plain lock. It does so the more rarely the more of them were slower than that.
 """
 
 from __future__ import annotations
@@ -25,8 +22,6 @@ DEFAULT_THREADS = 64
 _PATIENCE = 0.002  # seconds that work may wait before another thread starts
 # seconds that the results of a burst are held back, so that one wake-up is enough for all
 _HOLD_BACK = 0.0005
-_MOMENT = 0.0001  # seconds that the event loop waits for a call that is alone
-_MOST_SKIPPED = 1023  # such calls in a row for which it does not wait, because others were slow
 
 
 class _Job:
@@ -57,12 +52,6 @@ class Workers:
         self._idle: list[threading.Lock] = []
         self._lock = threading.Lock()
         self._started = 0
-        self._unfinished = 0  # jobs whose outcome has not been collected
-        self._alone: _Job | None = None  # the job that the event loop waits for
-        self._alone_is_done = threading.Lock()
-        self._alone_is_done.acquire()
-        self._skip = 0  # the jobs that the event loop does not wait for
-        self._skipped = 0  # how many they were the last time
         self._collecting = False
         self._closing = False
         self._nudge: asyncio.TimerHandle | None = None
@@ -83,13 +72,8 @@ class Workers:
         else:
             with self._lock:
                 self._lines.setdefault(holder_of_exchange(x), deque()).append(job)
-        self._unfinished += 1
-        if self._unfinished == 1 and not self._skip:
-            self._loop.call_soon(self._run_alone, job)  # if no other comes in this turn of the loop
-        else:
-            if self._unfinished == 1:
-                self._skip -= 1
-            self._wake_if_idle()
+        if len(self._idle) == self._started:  # no running thread would find the work
+            self._wake(1)
         if self._nudge is None:
             self._nudge = self._loop.call_later(_PATIENCE, self._bring_more, 1)
         return future
@@ -117,32 +101,6 @@ class Workers:
             self._nudge = self._loop.call_later(
                 _PATIENCE, self._bring_more, min(count * 2, self.threads)
             )
-
-    def _run_alone(self, job: _Job) -> None:
-        """Wait a moment for a job that is the only one."""
-        if self._unfinished != 1 or job.future.done():
-            self._wake_if_idle()
-            return
-        with self._lock:
-            is_done = bool(self._done)
-            if not is_done:
-                self._alone = job
-        self._wake_if_idle()  # after this the thread finds the lock of the interpreter free
-        if not is_done and not self._alone_is_done.acquire(timeout=_MOMENT):
-            with self._lock:
-                is_slow = self._alone is not None
-                self._alone = None
-            if is_slow:
-                self._skip = self._skipped = min(2 * self._skipped + 1, _MOST_SKIPPED)
-                return
-            self._alone_is_done.acquire()  # its thread releases it now
-        self._skipped //= 2
-        self._collect()
-
-    def _wake_if_idle(self) -> None:
-        """Wake or start a thread for work that no running thread would find."""
-        if len(self._idle) == self._started and (self._jobs or self._lines):
-            self._wake(1)
 
     def _wake(self, count: int) -> None:
         for _ in range(count):
@@ -173,24 +131,16 @@ class Workers:
                 if not self._rest(bell):
                     return
                 continue
-            if not job.future.cancelled():
-                try:
-                    job.result = job.variables.run(job.work)
-                except BaseException as bad:  # every exception of a function belongs to its caller
-                    job.error = bad
-            now = monotonic()
-            with self._lock:
-                since = since if self._done else now
-                self._done.append(job)
-                is_awaited = self._alone is job
-                if is_awaited:
-                    self._alone = None
-            del job
-            if is_awaited:
-                self._alone_is_done.release()
-                if not self._rest(bell):
-                    return
+            if job.future.cancelled():
                 continue
+            try:
+                job.result = job.variables.run(job.work)
+            except BaseException as bad:  # every exception of a function belongs to its caller
+                job.error = bad
+            now = monotonic()
+            since = since if self._done else now
+            self._done.append(job)
+            del job
             if now - since > _HOLD_BACK and not self._notify_loop():
                 return
 
@@ -236,20 +186,16 @@ class Workers:
         self._collecting = False
         done = self._done
         while done:
-            self._unfinished -= 1
-            _settle(done.popleft())
-
-
-def _settle(job: _Job) -> None:
-    """Give the outcome of a finished job to its future."""
-    if job.future.done():
-        return
-    if job.error is None:
-        job.future.set_result(job.result)
-    elif isinstance(job.error, StopIteration | GeneratorExit):
-        # A future cannot hold StopIteration, and GeneratorExit would close the waiting coroutine.
-        stopped = RuntimeError(f"a tool raised {type(job.error).__name__}")
-        stopped.__cause__ = job.error
-        job.future.set_exception(stopped)
-    else:
-        job.future.set_exception(job.error)
+            job = done.popleft()
+            if job.future.done():
+                continue
+            if job.error is None:
+                job.future.set_result(job.result)
+            elif isinstance(job.error, StopIteration | GeneratorExit):
+                # A future cannot hold StopIteration, and GeneratorExit would close the waiting
+                # coroutine.
+                stopped = RuntimeError(f"a tool raised {type(job.error).__name__}")
+                stopped.__cause__ = job.error
+                job.future.set_exception(stopped)
+            else:
+                job.future.set_exception(job.error)
