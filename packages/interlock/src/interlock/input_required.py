@@ -631,7 +631,7 @@ class SuspendedCalls:
         self.wall_clock = wall_clock
         self._suspended: dict[str, _SuspendedCall] = {}
         self._finished_calls: BoundedCache[str, _SuspendedCall] = BoundedCache(_MOST_FINISHED)
-        self._writing: set[asyncio.Task[Any]] = set()  # outcomes that are being recorded
+        self._writing: set[asyncio.Future[Any]] = set()  # outcomes that are being recorded
         self._late: set[asyncio.Task[None]] = set()  # outcomes that wait for the store to come back
         self._forwarded: dict[str, Exchange] = {}  # retries that another worker runs
         self._refused: dict[str, _Refusal] = {}
@@ -909,14 +909,17 @@ class SuspendedCalls:
         self._late.add(task)
         task.add_done_callback(self._late.discard)
 
-    def _soon(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    def _soon(self, work: Coroutine[Any, Any, Any]) -> asyncio.Future[Any]:
         """Write in the background until the write has ended, even if the requester disconnects."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._writing.add(task)
-        task.add_done_callback(self._written)
+        task = start_eagerly(work, asyncio.get_running_loop())
+        if task.done():
+            self._written(task)
+        else:
+            self._writing.add(task)
+            task.add_done_callback(self._written)
         return task
 
-    def _written(self, task: asyncio.Task[Any]) -> None:
+    def _written(self, task: asyncio.Future[Any]) -> None:
         self._writing.discard(task)
         if not task.cancelled():
             task.exception()

@@ -8,6 +8,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from .. import types as t
+from ..eager import start_eagerly
 from ..exchange import AnyResult, Exchange, Handler, Middleware
 from ..wire.codec import encode
 from ..wire.revisions import INPUT_REQUIRED_METHODS, METHODS, Era
@@ -77,12 +78,15 @@ async def _answers(
     requests = asked.input_requests or {}
     if not requests:
         return None
+    loop = asyncio.get_running_loop()
     tasks = {
-        key: asyncio.ensure_future(_answer(x, request, key)) for key, request in requests.items()
+        key: start_eagerly(_answer(x, request, key), loop) for key, request in requests.items()
     }
     asking.update(tasks.values())
     try:
-        done, _ = await asyncio.wait(tasks.values(), return_when=asyncio.FIRST_EXCEPTION)
+        done = {task for task in tasks.values() if task.done()}
+        if len(done) < len(tasks):
+            done, _ = await asyncio.wait(tasks.values(), return_when=asyncio.FIRST_EXCEPTION)
         if any(task.cancelled() for task in done):
             raise t.Unreachable("The client was closed.")
         for task in done:
