@@ -458,7 +458,7 @@ class _Turn:
 
     async def joined(self, pieces: Sequence[bytes]) -> _Encoded:
         """Join two or more encoded lists to one. What follows long work has a turn of its own."""
-        first, *others, last = map(memoryview, pieces)
+        first, *others, last = [memoryview(piece) for piece in pieces]
         data = b",".join([first[:-1], *(piece[1:-1] for piece in others), last[1:]])
         if self._shared:
             await asyncio.sleep(0)
