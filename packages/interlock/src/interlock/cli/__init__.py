@@ -16,12 +16,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: The words after `interlock`; None: those of this process.
     """
-    # Both late, so that `import interlock.cli` is fast. The server of a file starts while the
-    # command that uses it is loaded.
-    from .head_start import start_server
+    from .head_start import start_server  # late: so that `import interlock.cli` is fast
 
+    # The server of a file starts while the command that uses it is loaded.
     start_server(sys.argv[1:] if arguments is None else arguments)
-    from .program import program
+    from .program import program  # late: as above
 
     # At exit, the interpreter would search all objects for garbage, which takes 40 to 60 ms.
     atexit.register(gc.freeze)
