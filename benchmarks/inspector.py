@@ -1,7 +1,9 @@
-"""`python -m benchmarks.inspector`: the inspector from start to page, and with a large tape.
+"""`python -m benchmarks.inspector`: the inspector from start to page beside the official one, the
+cost of an inspected call, and a large tape.
 
-The script time of a frame is measured in a headless Chromium, while a list of 100,000 messages is
-scrolled by a thousand rows and by three rows in turn.
+The script time of a frame is the processor time of a headless Chromium, while a list of 100,000
+messages is scrolled by a thousand rows and by three rows in turn. The cost of a call is what the
+recording and its index add, in processor time of one process with both ends of the call.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import os
 import re
 import signal
 import statistics
@@ -23,13 +26,14 @@ from typing import Any
 
 import msgspec
 
+from interlock import Client, ClientSettings, Server, listening_socket
 from interlock.tape import Recorder
 from interlock_apps.inspector.act import run_act
 from interlock_apps.inspector.acts import ACTS
 from interlock_apps.inspector.session import Inspector
 from interlock_apps.inspector.site import InspectorSite, serve
 from interlock_apps.inspector.targets import InspectorTarget
-from scripts.peers import INSTALLERS
+from scripts.peers import INSTALLERS, OLDEST_NODE_OF_THE_SUITE, node
 from tests.browser import browsing
 
 from .tables import grid
@@ -43,9 +47,12 @@ def add(a: int, b: int) -> int:
 """
 ROWS = 100_000
 FRAMES = 200
+CALLS = 5000
 TITLES = {
     "page": "start to page (s)",
+    "official": "start to page, official inspector (s)",
     "connected": "start to connected (s)",
+    "call": "an inspected call adds (us)",
     "first": "100 MB tape, first rows (s)",
     "indexed": "100 MB tape, all rows (s)",
     "filtered": "filter of 100,000 rows by tool (s)",
@@ -59,9 +66,10 @@ def main() -> None:
     """Measure, and print the medians."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", choices=["start", "tape", "frames"], action="append")
+    kinds = ["start", "call", "tape", "frames"]
+    parser.add_argument("--only", choices=kinds, action="append")
     options = parser.parse_args()
-    wanted = options.only or ["start", "tape", "frames"]
+    wanted = options.only or kinds
     found: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         tape = Path(folder) / "long.tape"
@@ -70,6 +78,9 @@ def main() -> None:
         for _ in range(options.rounds):
             if "start" in wanted:
                 _add(found, measure_start(Path(folder)))
+                _add(found, measure_official_start(Path(folder)))
+            if "call" in wanted:
+                _add(found, asyncio.run(measure_call(Path(folder))))
             if "tape" in wanted:
                 _add(found, asyncio.run(measure_tape(tape, Path(folder))))
         if "frames" in wanted:
@@ -132,6 +143,83 @@ def measure_start(folder: Path) -> dict[str, float]:
     return {"page": shown, "connected": connected}
 
 
+def measure_official_start(folder: Path) -> dict[str, float]:
+    """The seconds from the start of the official inspector's command to its page."""
+    server = folder / "server.py"
+    server.write_text(SERVER)
+    place = INSTALLERS["npm-inspector"]() / "node_modules/@modelcontextprotocol/inspector"
+    program = [str(node(OLDEST_NODE_OF_THE_SUITE)), str(place / "clients/launcher/build/index.js")]
+    with listening_socket("127.0.0.1", 0) as free:
+        port = free.getsockname()[1]
+    environment = {"MCP_AUTO_OPEN_ENABLED": "false", "HOST": "127.0.0.1", "CLIENT_PORT": str(port)}
+    begun = time.perf_counter()
+    process = subprocess.Popen(
+        [*program, "--web", "--", sys.executable, "-m", "interlock", "run", str(server)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, **environment, "MCP_INSPECTOR_SECRET_STORE": "memory"},
+        start_new_session=True,
+    )
+    try:
+        assert process.stdout is not None
+        found = None
+        while found is None:
+            line = process.stdout.readline()
+            assert line, "the official inspector has ended"
+            found = re.search(r"http://\S+TOKEN=\S+", line)
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(found[0], timeout=30) as page:
+            assert b"Inspector" in page.read()
+        shown = time.perf_counter() - begun
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(30)
+        process.stdout.close()
+    return {"official": shown}
+
+
+# -- a call ----------------------------------------------------------------------------------------
+
+
+async def measure_call(folder: Path) -> dict[str, float]:
+    """The microseconds of processor time that the inspector adds to a call."""
+    server = Server("bench")
+
+    @server.tool
+    async def add(a: int, b: int) -> int:
+        return a + b
+
+    # With a tap that does nothing: without one, no bytes are made in memory.
+    transport = server.transport(tap=lambda _, __: None)
+    async with Client(transport, settings=ClientSettings(cache=False, validate=False)) as client:
+        plain = await _seconds_of_calls(client)
+    tape = folder / "call.tape"
+    tape.unlink(missing_ok=True)
+    with Recorder(tape) as recorder:
+        target = InspectorTarget("bench", "bench", transport=lambda tap: server.transport(tap=tap))
+        inspector = Inspector([target], recorder, calls=folder / "calls.json")
+        following = asyncio.create_task(inspector.follow())
+        connection = inspector.connections["bench"]
+        await connection.open()
+        assert connection.client is not None
+        inspected = await _seconds_of_calls(connection.client)
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+        await inspector.aclose()
+    return {"call": (inspected - plain) * 1e6}
+
+
+async def _seconds_of_calls(client: Client) -> float:
+    """The processor time of one of many calls."""
+    for _ in range(200):
+        await client.call_tool("add", {"a": 1, "b": 2})
+    begun = time.process_time()
+    for _ in range(CALLS):
+        await client.call_tool("add", {"a": 1, "b": 2})
+    return (time.process_time() - begun) / CALLS
+
+
 # -- a tape ----------------------------------------------------------------------------------------
 
 
@@ -191,7 +279,8 @@ async def measure_frames(tape: Path, folder: Path) -> dict[str, float]:
             await page.goto(address)
             await page.get_by_text("100,000 lines", exact=True).wait_for()
             meter = await page.context.new_cdp_session(page)
-            await meter.send("Performance.enable")
+            # The processor time of the page: other programs of the machine are no part of it.
+            await meter.send("Performance.enable", {"timeDomain": "threadTicks"})
             await page.evaluate("box => { window.box = document.querySelector('.timeline-box'); }")
             spent = []
             for number in range(FRAMES):

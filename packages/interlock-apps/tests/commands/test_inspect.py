@@ -107,7 +107,8 @@ async def test_the_heads_of_http_are_on_the_tape(home: Path) -> None:
         async with hosting("inspect", web.url, *words) as page:
             await page.enter()
             for name in ("web", web.url.partition("://")[2].partition("/")[0]):
-                await page.until(connected(name))
+                one = await page.until(connected(name))
+                assert one["features"]["authorization"]["offered"]
                 shown = await page.act("rows", recording="live", filter="http", connections=[name])
                 summaries = [row["summary"] for row in shown["rows"]]
                 assert summaries[0].startswith("POST ")

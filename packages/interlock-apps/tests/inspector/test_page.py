@@ -172,7 +172,8 @@ async def test_the_revision_of_a_connection_is_changed(chromium: Any, tmp_path: 
         await side.get_by_role("button", name="Disconnect").click()
         await side.get_by_text("not connected").wait_for()
         await side.get_by_role("button", name="Connect", exact=True).click()
-        await side.get_by_text(f"connected · {REVISIONS[1]}").wait_for()
+        # Not the other connection, which has the same words.
+        await side.get_by_role("button", name=f"travel connected · {REVISIONS[1]}").wait_for()
 
 
 async def test_a_connection_becomes_a_test(chromium: Any, tmp_path: Path) -> None:

@@ -217,7 +217,10 @@ class _TargetList:
         words = ["--config", str(config)] if config is not None else []
         words += ["--server", server] if server is not None else []
         name = server or (config.stem if config is not None else "server")
-        self._add(name, name, words, reach, fetch=fetch, revision=asked)
+        made = reach(None, None)
+        url = made.url if isinstance(made, Http) else ""
+        self.secrets |= secrets_in_url(url)
+        self._add(name, name, words, reach, fetch=fetch, revision=asked, url=url)
 
     def add_command(self, command: Sequence[str]) -> None:
         """Add a server that a command starts."""
@@ -245,6 +248,7 @@ class _TargetList:
                 transport=_recorded(reach, fetch),
                 revision=self._revision if self._revision != AUTO else revision or AUTO,
                 url=url,
+                account=self._web.get("account", ""),
             )
         )
 

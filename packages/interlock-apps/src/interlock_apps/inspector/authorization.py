@@ -36,10 +36,12 @@ class ServerAuthorization:
         connection: The name of the connection.
         url: The URL of the server; "" if it is not reached by one.
         publish: Publishes an event to the pages.
+        account: The account, if there are several at the server.
     """
 
-    def __init__(self, connection: str, url: str, publish: Publish) -> None:
+    def __init__(self, connection: str, url: str, publish: Publish, *, account: str = "") -> None:
         self.url = url
+        self._account = account
         self._connection = connection
         self._publish = publish
         self._work: asyncio.Task[None] | None = None
@@ -93,8 +95,8 @@ class ServerAuthorization:
         self._check_url()
         vault = vault_at(None)
         try:
-            _, grant = await kept_server(vault, self.url, "")
-            return None if grant is None else row(self.url, "", grant, None)
+            _, grant = await kept_server(vault, self.url, self._account)
+            return None if grant is None else row(self.url, self._account, grant, None)
         finally:
             await vault.aclose()
 
@@ -134,7 +136,7 @@ class ServerAuthorization:
         self._check_url()
         vault = vault_at(None)
         try:
-            server, grant = await kept_server(vault, self.url, "")
+            server, grant = await kept_server(vault, self.url, self._account)
             if grant is None:
                 raise ValueError("No login is stored for this server.")
             try:
@@ -179,7 +181,9 @@ class ServerAuthorization:
         try:
             vault = vault_at(None)
             try:
-                found = await log_in(self.url, vault, Login(), agent=agent, on_step=add_step)
+                found = await log_in(
+                    self.url, vault, Login(), account=self._account, agent=agent, on_step=add_step
+                )
             finally:
                 await vault.aclose()
             self._outcome = "You are logged in." if found else "The server requires no login."

@@ -23,6 +23,7 @@ class ConnectionFeatures:
     Args:
         connection: The name of the connection.
         url: The URL of the server; "" if it is not reached by one.
+        account: The account of the stored login.
         publish: Publishes an event to the pages.
 
     Attributes:
@@ -33,8 +34,8 @@ class ConnectionFeatures:
         tasks: The ids of the tasks that the user knows at the server, oldest first.
     """
 
-    def __init__(self, connection: str, url: str, publish: Publish) -> None:
-        self.authorization = ServerAuthorization(connection, url, publish)
+    def __init__(self, connection: str, url: str, account: str, publish: Publish) -> None:
+        self.authorization = ServerAuthorization(connection, url, publish, account=account)
         self.calls = StartedCalls(connection, publish)
         self.subscriptions = Subscriptions(connection, publish)
         self.tools: dict[str, Tool] = {}

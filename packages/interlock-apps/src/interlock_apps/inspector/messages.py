@@ -42,6 +42,10 @@ def message_state(recording: Recording, row: TapeRow) -> JSONObject:
         "recording": recording.name,
         "partner": _row_state(recording, row.partner),
         "parent": _row_state(recording, recording.tree.parent(row.number)),
+        "retries": [
+            row_state(recording, recording.rows[number])
+            for number in recording.tree.retries(row.number)
+        ],
         "children": [row_state(recording, child) for child in _children(recording, row)],
         "headers": [_head(head) for head in _heads(recording, row)],
     }

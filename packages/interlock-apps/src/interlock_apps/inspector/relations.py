@@ -19,6 +19,9 @@ class CallTree:
     calls run, the protocol does not say which one a log line belongs to; it is counted to the
     newest tool call.
 
+    A request that goes on after an `input_required` result belongs to the first request of its
+    chain: the one with its state, or the only one of the same method and name that waits for it.
+
     Args:
         file: The tape.
     """
@@ -27,6 +30,13 @@ class CallTree:
         self._file = file
         self._parents = array("i")
         self._running: dict[str, dict[int, TapeRow]] = {}
+        # Requests that were answered with questions, by connection, method and name.
+        self._asked: dict[tuple[str, str, str], list[TapeRow]] = {}
+        self._retries: dict[int, list[int]] = {}
+
+    def retries(self, number: int) -> list[int]:
+        """The numbers of the rows of the requests that go on with a request."""
+        return self._retries.get(number, [])
 
     def parent(self, number: int) -> int:
         """The number of the row of the call that a row belongs to; -1 for none."""
@@ -45,13 +55,37 @@ class CallTree:
                 running[row.number] = row
                 if len(running) > _MOST_OPEN:
                     del running[next(iter(running))]
+                if row.retries:
+                    return self._first_of(row)
             return NO_ROW
         if row.kind in ("response", "error"):
             running.pop(row.partner, None)
+            if row.asks and row.partner >= 0:
+                asked = self._asked.setdefault((row.connection, row.method, row.name), [])
+                asked.append(row)
+                del asked[:-_MOST_OPEN]
             return NO_ROW
         if row.kind == "stderr" or (row.sender == "server" and row.kind != "bytes"):
             return self._call_of(row, running)
         return NO_ROW
+
+    def _first_of(self, retry: TapeRow) -> int:
+        """The first request of the chain that a retry continues."""
+        asked = self._asked.get((retry.connection, retry.method, retry.name), [])
+        chosen = asked[-1] if len(asked) == 1 else None
+        if len(asked) > 1:
+            state = _member(self._message(retry), "params", "requestState")
+            for each in asked:
+                if _member(self._message(each), "result", "requestState") == state:
+                    chosen = each
+        if chosen is None:
+            return NO_ROW
+        asked.remove(chosen)
+        first = self._parents[chosen.partner]
+        if first == NO_ROW:
+            first = chosen.partner
+        self._retries.setdefault(first, []).append(retry.number)
+        return first
 
     def _call_of(self, row: TapeRow, running: dict[int, TapeRow]) -> int:
         if row.exchange:

@@ -72,7 +72,7 @@ class Connection:
         self.opened = 0
         """How often it was opened."""
         self.questions = questions
-        self.features = ConnectionFeatures(name, target.url, publish)
+        self.features = ConnectionFeatures(name, target.url, target.account, publish)
         self._record = record
         self._publish = publish
         self._changing = asyncio.Lock()

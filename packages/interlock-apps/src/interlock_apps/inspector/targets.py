@@ -28,6 +28,7 @@ class InspectorTarget(Struct, frozen=True):
         tape: The file of a recorded conversation; None for a server.
         revision: The revision to ask for at first.
         url: The URL of the server, if it is reached by HTTP. It may have secrets.
+        account: The account of the stored login at that server.
     """
 
     name: str
@@ -37,3 +38,4 @@ class InspectorTarget(Struct, frozen=True):
     tape: Path | None = None
     revision: str = AUTO
     url: str = ""
+    account: str = ""

@@ -42,6 +42,7 @@ Kind = Literal[
 ]
 """What a line is. An `error` is a response with a JSON-RPC error. `bytes` are not a message."""
 
+_INPUT_REQUIRED = "input_required"
 _MOST_OPEN = 10_000  # unanswered requests of a connection with the same id
 
 
@@ -65,6 +66,9 @@ class TapeRow(Struct, gc=False, weakref=False):
         failed: Whether it is an error, or a tool result with `isError`.
         partner: The number of the row of the response to this request, or of the request of this
             response; -1 if there is none.
+        asks: Whether it is an `input_required` result.
+        retries: Whether it is a request that goes on after such a result: it has answers or a
+            state.
     """
 
     number: int
@@ -80,6 +84,8 @@ class TapeRow(Struct, gc=False, weakref=False):
     id: RequestId | None = None
     failed: bool = False
     partner: int = -1
+    asks: bool = False
+    retries: bool = False
 
 
 class TapeIndex:
@@ -138,7 +144,9 @@ class TapeIndex:
         if isinstance(method, str):
             row.method = method
             if message.params is not UNSET:
-                row.name = message.params.name or message.params.uri
+                params = message.params
+                row.name = params.name or params.uri
+                row.retries = params.state is not UNSET or params.answers is not UNSET
             if isinstance(message.id, int | str):
                 row.kind = "request"
                 row.id = message.id
@@ -148,7 +156,10 @@ class TapeIndex:
         elif message.result is not UNSET or message.error is not UNSET:
             is_error = message.error is not UNSET and message.error is not None
             row.kind = "error" if is_error else "response"
-            row.failed = is_error or (message.result is not UNSET and message.result.is_error)
+            if message.result is not UNSET:
+                row.failed = message.result.is_error
+                row.asks = message.result.kind == _INPUT_REQUIRED
+            row.failed = row.failed or is_error
             if isinstance(message.id, int | str):
                 row.id = message.id
                 self._pair(row)
@@ -251,13 +262,16 @@ class ChainCheck:
 # -- decoding that skips what the index does not need ----------------------------------------------
 
 
-class _Params(Struct, gc=False):
+class _Params(Struct):
     name: str = ""
     uri: str = ""
+    state: Raw | UnsetType = msgspec.field(default=UNSET, name="requestState")
+    answers: Raw | UnsetType = msgspec.field(default=UNSET, name="inputResponses")
 
 
 class _Result(Struct, gc=False):
     is_error: bool = msgspec.field(default=False, name="isError")
+    kind: str = msgspec.field(default="", name="resultType")
 
 
 class _Ignored(Struct, gc=False):
@@ -310,10 +324,18 @@ def _message_of(frame: bytes) -> _Message | None:
     )
     params = value.get("params")
     if isinstance(params, dict):
-        message.params = _Params(_text(params.get("name")), _text(params.get("uri")))
+        message.params = _Params(
+            _text(params.get("name")),
+            _text(params.get("uri")),
+            *(Raw(b"") if name in params else UNSET for name in ("requestState", "inputResponses")),
+        )
     if "result" in value:
         result = value["result"]
-        message.result = _Result(isinstance(result, dict) and result.get("isError") is True)
+        if isinstance(result, dict):
+            kind = _text(result.get("resultType"))
+            message.result = _Result(result.get("isError") is True, kind)
+        else:
+            message.result = _Result()
     if value.get("error") is not None:
         message.error = _Ignored()
     return message

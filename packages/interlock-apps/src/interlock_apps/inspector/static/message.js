@@ -20,6 +20,7 @@ import {
 import { act } from "../kit/net.js";
 import { CopiedCode } from "./code.js";
 import { attempt, connections, on, show, toast, view } from "./store.js";
+import { isRetry } from "./tape-rows.js";
 
 /** @typedef {import("./tape-rows.js").Row} Row */
 
@@ -106,9 +107,10 @@ const Headers = ({ heads }) =>
 
 /** Links to the lines that belong to a line. */
 function Related({ message }) {
-  const { row, partner, parent, children } = message;
+  const { row, partner, parent, retries, children } = message;
   const found = [
-    ...(parent ? [["Belongs to", parent]] : []),
+    ...(parent ? [[isRetry(row) ? "Retry of" : "Belongs to", parent]] : []),
+    ...retries.map((one) => ["Retried by", one]),
     ...(partner ? [[row.kind === "request" ? "Answered by" : "Answer to", partner]] : []),
     ...children.map((one) => ["During the call", one]),
   ];

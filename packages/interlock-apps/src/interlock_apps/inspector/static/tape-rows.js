@@ -23,10 +23,17 @@ import { on } from "./store.js";
  * @property {string} [summary]
  */
 
+/**
+ * Whether a request goes on after its first request was answered with questions.
+ * @param {Row} row
+ */
+export const isRetry = (row) =>
+  row.kind === "request" && row.sender === "client" && row.parent !== undefined;
+
 /** @typedef {{recording: string, filter: string, connections: string[]}} Query */
 
-const BLOCK = 100;
-const MOST_BLOCKS = 40;
+const BLOCK = 64;
+const MOST_BLOCKS = 64;
 const SETTLE = 120; // milliseconds in which new rows are collected
 
 /** The rows of one query. */

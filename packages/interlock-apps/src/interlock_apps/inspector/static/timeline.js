@@ -16,7 +16,7 @@ import {
 import { act } from "../kit/net.js";
 import { AXIS, LANE, LANES, label, paths, span, ticks } from "./axis.js";
 import { connections, recordings, show, view } from "./store.js";
-import { TapeRows } from "./tape-rows.js";
+import { TapeRows, isRetry } from "./tape-rows.js";
 
 /** @typedef {import("./tape-rows.js").Row} Row */
 /** @typedef {import("./tape-rows.js").Query} Query */
@@ -71,6 +71,7 @@ function RowText({ row, first, chip }) {
       </span>
       ${row.name && html`<strong class="row-name"><${Say} text=${row.name} /></strong>`}
       ${row.failed && html`<span class="row-failed">failed</span>`}
+      ${isRetry(row) && html`<span class="row-retry">retry with answers</span>`}
       ${row.summary && html`<span class="row-summary"><${Say} text=${row.summary} /></span>`}
     </span>
     <span class="row-took">${row.duration === undefined ? "" : label(row.duration)}</span>
@@ -268,9 +269,42 @@ export function Timeline({ query, name, chips = false }) {
     if (next) open(next, true);
   };
 
+  const id = (/** @type {Row} */ row) => `row-${query.recording}-${row.number}`;
+  // Script time while the list scrolls: an element of a row that stays is not compared again, and
+  // the nodes of a row that leaves are used for the next one, because as many slots are in view.
+  const slots = Math.ceil(scroll.size / height) + 2 * BEYOND + 1;
+  const elements = useRef(/** @type {WeakMap<Row, {key: string, element: any}>} */ (new WeakMap()));
+  const element = (/** @type {Row} */ row, /** @type {number} */ place) => {
+    const current = row.number === here;
+    const state = `${place} ${slots} ${total} ${begin} ${current} ${chips}`;
+    const known = elements.current.get(row);
+    if (known?.key === state) return known.element;
+    const made = html`
+      <div
+        key=${place % slots}
+        id=${id(row)}
+        class=${cls("row", current && "is-current")}
+        role="option"
+        aria-selected=${current ? "true" : "false"}
+        aria-setsize=${total}
+        aria-posinset=${place}
+        onClick=${() => open(row, false)}
+      >
+        <${RowText} row=${row} first=${begin} chip=${chips} />
+      </div>
+    `;
+    elements.current.set(row, { key: state, element: made });
+    return made;
+  };
+
+  // Until the rows of a new place have come, those of the old one stay, hidden, so that their nodes
+  // are used again.
+  const before = useRef(/** @type {any[]} */ ([]));
+  const waits = !visible.length && total > 0;
+  if (!waits) before.current = visible.map((row, at) => element(row, from + at + 1));
+
   const top = from * height - offset + scroll.top;
   const active = visible.some((row) => row.number === here);
-  const id = (/** @type {Row} */ row) => `row-${query.recording}-${row.number}`;
   return html`
     <div class="timeline">
       <${Head} rows=${visible} zero=${begin} />
@@ -285,27 +319,12 @@ export function Timeline({ query, name, chips = false }) {
       >
         <div class="timeline-whole" role="presentation" style=${{ height: `${shown}px` }}>
           <div
-            class="timeline-rows"
+            class=${cls("timeline-rows", waits && "is-waiting")}
             role="presentation"
             style=${{ transform: `translateY(${top}px)` }}
           >
             <${Drawing} rows=${visible} height=${height} />
-            ${visible.map(
-              (row, at) => html`
-                <div
-                  key=${row.number}
-                  id=${id(row)}
-                  class=${cls("row", row.number === here && "is-current")}
-                  role="option"
-                  aria-selected=${row.number === here ? "true" : "false"}
-                  aria-setsize=${total}
-                  aria-posinset=${from + at + 1}
-                  onClick=${() => open(row, false)}
-                >
-                  <${RowText} row=${row} first=${begin} chip=${chips} />
-                </div>
-              `,
-            )}
+            ${before.current}
           </div>
         </div>
       </div>

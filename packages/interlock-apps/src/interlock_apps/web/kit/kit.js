@@ -341,6 +341,7 @@ export const typing = (target) =>
   (target.isContentEditable ||
     target.matches("textarea, select, input:not([type=checkbox], [type=radio], [type=button])"));
 
+const COUNT = new Intl.NumberFormat("en");
 const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const DATE = new Intl.DateTimeFormat(undefined, {
   day: "numeric",
@@ -380,4 +381,4 @@ export const took = (seconds) =>
       : `${Math.round(seconds / 60)} min`;
 /** @param {number} count @param {string} one @param {string} [many] */
 export const several = (count, one, many = one + "s") =>
-  `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+  `${COUNT.format(count)} ${count === 1 ? one : many}`;
