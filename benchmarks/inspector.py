@@ -161,8 +161,8 @@ def measure_official_start(folder: Path) -> dict[str, float]:
         env={**os.environ, **environment, "MCP_INSPECTOR_SECRET_STORE": "memory"},
         start_new_session=True,
     )
+    assert process.stdout is not None
     try:
-        assert process.stdout is not None
         found = None
         while found is None:
             line = process.stdout.readline()
