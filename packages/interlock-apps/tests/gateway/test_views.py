@@ -7,6 +7,12 @@ from typing import Any
 import pytest
 
 from interlock import Answers, Client, Context, McpError, Principal, Server
+from interlock.types import (
+    ListResourcesRequestParams,
+    ListResourcesResult,
+    ListToolsRequestParams,
+    ListToolsResult,
+)
 from interlock.wire.revisions import REVISIONS
 from interlock_apps.gateway.search import MOST_LISTED
 from tests.gateway.behind import (
@@ -180,3 +186,16 @@ async def test_sampling_and_roots_reach_the_caller() -> None:
     answers = Answers(sample=lambda params: "model says hi", roots="file:///home/ada")
     async with connected(gateway, answers=answers) as client:
         assert (await client.call_tool("a__ask")).text == "model says hi file:///home/ada"
+
+
+@pytest.mark.parametrize("personal", [False, True])
+async def test_lists_are_never_shared_by_caches(personal: bool) -> None:
+    more = "shared = false\n" if personal else ""
+    gateway = gateway_of(settings_of(with_servers("north", more=more)), SERVERS)
+    async with connected(gateway, revision=REVISIONS[-1]) as client:
+        for method, params, kind in (
+            ("tools/list", ListToolsRequestParams(), ListToolsResult),
+            ("resources/list", ListResourcesRequestParams(), ListResourcesResult),
+        ):
+            listed = await client.request(method, params, kind)
+            assert listed.cache_scope == "private"

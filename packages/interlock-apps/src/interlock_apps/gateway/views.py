@@ -19,8 +19,10 @@ from msgspec.structs import replace
 
 from interlock import (
     AnyResult,
+    Caller,
     CallToolResult,
     Exchange,
+    Feature,
     Handler,
     McpError,
     Mount,
@@ -418,6 +420,7 @@ class _PrincipalCatalogue:
     def __init__(self, view: str, principal: str, questions: QuestionSettings) -> None:
         self.principal = principal
         self.server = Server(NAME, limits=ServerLimits(page_size=_PAGE), questions=questions)
+        _keep_private(self.server)
         self.mounted = MountedServers(self.server, view)
         self.generation = -1
         self.requests = 0
@@ -489,6 +492,7 @@ class View:
             questions=questions,
             capabilities=_everything,
         )
+        _keep_private(self.server)
         self._mounted = MountedServers(self.server, name)
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -621,6 +625,20 @@ class View:
         for catalogue in list(self._catalogues.values()):
             await self._drop(catalogue)
         await self._mounted.apply([])
+
+
+def _keep_private(server: Server) -> None:
+    """Let no cache share the lists of a server: a server behind may have given its own for the
+    gateway alone, and a cache hint must not become wider on the way.
+    """
+
+    @server.visible(_no_difference)
+    def sees(key: str, feature: Feature) -> bool:
+        return True
+
+
+def _no_difference(caller: Caller) -> str:
+    return ""
 
 
 def _everything() -> t.ServerCapabilities:
