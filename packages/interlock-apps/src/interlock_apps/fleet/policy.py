@@ -18,6 +18,31 @@ from .pins import digest_of
 
 Choice = Literal["allow", "ask", "deny"]  # the decision about a call
 HINTS = ("read_only", "destructive", "idempotent", "open_world")
+CALLER_CONDITIONS = ("principal", "scope", "view", "client")
+"""The conditions of a rule about the caller; only a gateway has more than one caller."""
+
+
+class Requester(Struct, frozen=True, kw_only=True):
+    """The caller of a gateway, as far as rules can name it.
+
+    Attributes:
+        principal: The subject, as the guard verified it; empty for a caller without a principal.
+        issuer: The authorization server that vouches for the subject.
+        scopes: The scopes that the caller was granted.
+        view: The view that the caller uses.
+        client: The OAuth client that the guard verified; without a guard the name that the program
+            gives itself, which proves nothing.
+    """
+
+    principal: str = ""
+    issuer: str = ""
+    scopes: frozenset[str] = frozenset()
+    view: str = ""
+    client: str = ""
+
+
+NOBODY = Requester()
+"""The person at this machine: the caller of a host."""
 
 
 class Rule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -29,11 +54,19 @@ class Rule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
     read-only, destructive, not idempotent and open world (`TOL-04`). `session` limits the rule to
     one conversation, `digest` to a tool that has not changed (see `pins.digest_of`). `reason` is
     shown to the person, and to the model if the rule denies.
+
+    A gateway's rule may also have conditions about the caller, all of them globs (see `Requester`).
+    `principal` with a space is an issuer and a subject, otherwise a subject of any issuer. `scope`
+    fits if any scope of the caller does.
     """
 
     decision: Choice
     server: str = "*"
     tool: str = "*"
+    principal: str = "*"
+    scope: str = "*"
+    view: str = "*"
+    client: str = "*"
     arguments: dict[str, Pattern] = {}
     read_only: bool | None = None
     destructive: bool | None = None
@@ -45,8 +78,8 @@ class Rule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
 
     def __post_init__(self) -> None:
         """Reject invalid patterns. Raises BadPattern (a ValueError)."""
-        check_glob(self.server)
-        check_glob(self.tool)
+        for name in ("server", "tool", *CALLER_CONDITIONS):
+            check_glob(getattr(self, name))
         for path, pattern in self.arguments.items():
             check_pattern(path, pattern)
 
@@ -100,15 +133,17 @@ class Policy:
         arguments: Mapping[str, Any] | None,
         trusted: bool,
         session: str = "",
+        requester: Requester = NOBODY,
     ) -> Verdict:
         """Decide about a call.
 
-        `trusted` says whether the server's hints are believed. Never raises.
+        `trusted` says whether the server's hints are believed. `requester` is the caller of a
+        gateway. Never raises.
         """
         given = arguments or {}
 
         def fits(rule: Rule) -> bool | None:
-            return _fits(rule, server, tool, given, trusted, session)
+            return _fits(rule, server, tool, given, trusted, session, requester)
 
         review = any(fits(rule) is not False for rule in self.review)
         written = [(rule, fits(rule)) for rule in self.rules]
@@ -141,6 +176,47 @@ class Policy:
             "deny": "No rule allows this.",
         }[self.default]
         return Verdict(decision=self.default, why=why, review=review, may_remember=asks)
+
+    def hides(self, server: str, tool: Tool, trusted: bool, requester: Requester = NOBODY) -> bool:
+        """Whether every call of a tool is denied, whatever its arguments. Never raises."""
+        fits = [
+            (rule.decision, _fits(rule, server, tool, None, trusted, "", requester))
+            for rule in (*self.rules, *self.learned)
+        ]
+        if any(decision == "deny" and fit for decision, fit in fits):
+            return True
+        if any(decision != "deny" and fit is not False for decision, fit in fits):
+            return False
+        if trusted and hints(tool.annotations)["read_only"] and self.trusted_read_only != "ask":
+            return self.trusted_read_only == "deny"
+        return self.default == "deny"
+
+    def judge_reading(self, server: str, requester: Requester = NOBODY) -> Verdict:
+        """Decide about a prompt, a resource or a skill of a server, by the rules that name no tool.
+
+        Without such a rule it is allowed, unless the default is "deny": it reads. Never raises.
+        """
+        found: dict[Choice, Rule] = {}
+        for rule in self.rules:
+            if _is_about_servers(rule) and _fits_caller(rule, server, requester):
+                found.setdefault(rule.decision, rule)
+        if rule := found.get("deny"):
+            return Verdict(decision="deny", rule=rule, why=_why("denies", rule))
+        if rule := found.get("ask"):
+            return Verdict(decision="ask", rule=rule, why=_why("asks", rule))
+        if rule := found.get("allow"):
+            return Verdict(decision="allow", rule=rule, why=_why("allows", rule))
+        if self.default == "deny":
+            return Verdict(decision="deny", why="No rule allows this.")
+        return Verdict(decision="allow", why="It reads, and no rule denies this.")
+
+    def caller_rules(self) -> tuple[Rule, ...]:
+        """The rules with a condition about the caller."""
+        return tuple(
+            rule
+            for rule in self.rules
+            if any(getattr(rule, name) != "*" for name in CALLER_CONDITIONS)
+        )
 
     def remember(self, rule: Rule, how: Literal["session", "always"]) -> None:
         """Add a rule.
@@ -208,18 +284,56 @@ def hints(annotations: ToolAnnotations | None) -> dict[str, bool]:
     }
 
 
+def fits_requester(rule: Rule, requester: Requester) -> bool:
+    """Whether the conditions of a rule about the caller hold."""
+    if rule.principal != "*":
+        who = requester.principal
+        if " " in rule.principal:
+            who = f"{requester.issuer} {requester.principal}"
+        if not _named(who, rule.principal):
+            return False
+    if rule.scope != "*" and not any(_named(scope, rule.scope) for scope in requester.scopes):
+        return False
+    return (rule.view == "*" or _named(requester.view, rule.view)) and (
+        rule.client == "*" or _named(requester.client, rule.client)
+    )
+
+
+def _fits_caller(rule: Rule, server: str, requester: Requester) -> bool:
+    return _named(server, rule.server) and fits_requester(rule, requester)
+
+
+def _is_about_servers(rule: Rule) -> bool:
+    """Whether a rule has no condition about a tool."""
+    return (
+        rule.tool == "*"
+        and not rule.arguments
+        and not rule.digest
+        and all(getattr(rule, hint) is None for hint in HINTS)
+    )
+
+
 def _fits(
-    rule: Rule, server: str, tool: Tool, arguments: Mapping[str, Any], trusted: bool, session: str
+    rule: Rule,
+    server: str,
+    tool: Tool,
+    arguments: Mapping[str, Any] | None,
+    trusted: bool,
+    session: str,
+    requester: Requester,
 ) -> bool | None:
+    """Whether a rule fits a call; None if that is unknown. Without `arguments`: for any of them."""
     if rule.session and rule.session != session:
         return False
-    if not _named(server, rule.server) or not _named(tool.name, rule.tool):
+    if not _fits_caller(rule, server, requester) or not _named(tool.name, rule.tool):
         return False
     says = hints(tool.annotations if trusted else None)
     if any(getattr(rule, hint) not in (None, says[hint]) for hint in HINTS):
         return False
     if rule.digest and rule.digest != digest_of(tool):
         return False
+    if arguments is None:
+        return None if rule.arguments else True
     verdicts = [
         matches(path, pattern, arguments, every=rule.decision == "allow")
         for path, pattern in rule.arguments.items()
@@ -240,8 +354,8 @@ def _why(does: str, rule: Rule) -> str:
         return f"A rule {does} this: {rule.reason}"
     parts = [
         f"{key} {value}"
-        for key, value in (("server", rule.server), ("tool", rule.tool))
-        if value != "*"
+        for key in ("server", "tool", *CALLER_CONDITIONS)
+        if (value := getattr(rule, key)) != "*"
     ]
     parts += [
         f"{hint.replace('_', ' ')} {str(getattr(rule, hint)).lower()}"
@@ -252,4 +366,17 @@ def _why(does: str, rule: Rule) -> str:
     return f"A rule {does} this ({', '.join(parts)})." if parts else f"A rule {does} everything."
 
 
-__all__ = ["BadPattern", "Choice", "Policy", "Rule", "Verdict", "exactly", "hints", "rule_for"]
+__all__ = [
+    "BadPattern",
+    "CALLER_CONDITIONS",
+    "Choice",
+    "NOBODY",
+    "Policy",
+    "Requester",
+    "Rule",
+    "Verdict",
+    "exactly",
+    "fits_requester",
+    "hints",
+    "rule_for",
+]

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from .patterns import BadPattern
-from .policy import HINTS, Choice, Policy, Rule
+from .policy import CALLER_CONDITIONS, HINTS, Choice, Policy, Rule
 
 MAX_BYTES = 1 << 20
 MAX_RULES = 1_000
@@ -23,6 +23,7 @@ _CHOICES = ("allow", "ask", "deny")
 _TOP = ("default", "trusted_read_only", "log_required", "rules", "review")
 _TEXTS = ("server", "tool", "reason")
 _WRITTEN = ("decision", *_TEXTS, "arguments", *HINTS)
+_OF_GATEWAY = (*_WRITTEN, *CALLER_CONDITIONS)
 _SAVED = (*_WRITTEN, "digest")
 _HEADER = re.compile(r"^[ \t]*\[\[[ \t]*(rules|review)[ \t]*\]\]", re.MULTILINE)
 
@@ -34,16 +35,20 @@ class BadPolicy(ValueError):
     """
 
 
-def read_policy(text: str, source: str = "the policy") -> Policy:
+def read_policy(text: str, source: str = "the policy", *, gateway: bool = False) -> Policy:
     """Read a policy from text, TOML or JSON. Raises BadPolicy.
 
     `default` and `trusted_read_only` are "allow", "ask" or "deny". With `log_required: true` a tool
     is called only after the log was written. `rules` and `review` are lists of rules (see `Rule`),
     in TOML `[[rules]]`. A rule under `review` needs no decision. Keys may be spelled as in TOML
     (read_only) or as in JSON (readOnly).
+
+    With `gateway`, rules may also name callers (`principal`, `scope`, `view`, `client`), and there
+    is no `review`, because nobody is there to see results.
     """
     found = _parsed(text, source)
-    top = _keys(found, _TOP, source)
+    known = _OF_GATEWAY if gateway else _WRITTEN
+    top = _keys(found, tuple(key for key in _TOP if not gateway or key != "review"), source)
     for key in ("default", "trusted_read_only"):
         if top.get(key, "ask") not in _CHOICES:
             raise BadPolicy(
@@ -55,7 +60,7 @@ def read_policy(text: str, source: str = "the policy") -> Policy:
     default: Choice = top.get("default", "ask")
     reads: Choice = top.get("trusted_read_only", "allow")
     lines = _lines(text, source)
-    rules = _rules(top.get("rules", []), "rules", lines, _WRITTEN)
+    rules = _rules(top.get("rules", []), "rules", lines, known)
     return Policy(
         rules,
         default=default,
@@ -80,12 +85,12 @@ def write_rules(rules: Iterable[Rule]) -> str:
     return _json({"rules": [rule for rule in rules if not rule.session]})
 
 
-def load_policy(path: Path) -> Policy:
-    """Read the policy of a file. Raises BadPolicy."""
+def load_policy(path: Path, *, gateway: bool = False) -> Policy:
+    """Read the policy of a file; see `read_policy`. Raises BadPolicy."""
     try:
         if path.stat().st_size > MAX_BYTES:
             raise BadPolicy(f"{path}: is larger than {MAX_BYTES >> 20} MB: give a file of rules")
-        return read_policy(path.read_text(encoding="utf-8"), str(path))
+        return read_policy(path.read_text(encoding="utf-8"), str(path), gateway=gateway)
     except OSError as bad:
         raise BadPolicy(
             f"{path}: cannot be read ({bad.strerror}): check that it exists and that you "
@@ -180,10 +185,10 @@ def _rule(found: Mapping[str, Any], place: str, review: bool, known: tuple[str, 
     if keys.get("decision") not in _CHOICES:
         given = f"is {_shown(keys['decision'])}" if "decision" in keys else "is missing"
         raise BadPolicy(f"{place}: decision {given}: write one of {', '.join(_CHOICES)}")
-    for key in (*_TEXTS, "digest"):
+    for key in (*_TEXTS, *CALLER_CONDITIONS, "digest"):
         if not isinstance(keys.get(key, ""), str):
             raise BadPolicy(f"{place}: {key} is {_shown(keys[key])}: write a text")
-    for key in ("server", "tool"):
+    for key in ("server", "tool", *CALLER_CONDITIONS):
         if keys.get(key, "*") == "":
             raise BadPolicy(f'{place}: {key} is empty: write a name, or "*" for all')
     for key in HINTS:

@@ -14,6 +14,7 @@ from ..lazy_names import lazily
 
 if TYPE_CHECKING:
     from ..wire.seal import BadSeal, Seal
+    from .audit_log import AuditLog
     from .circuit_breaker import CircuitBreaker
     from .errors import AccountFull, StoreError
     from .files import file_lock, try_lock, write_atomic, write_new
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 
 # Loaded at first use: a program with a memory store loads neither sqlite3 nor redis.
 _ROOMS = {
+    ".audit_log": ("AuditLog",),
     ".circuit_breaker": ("CircuitBreaker",),
     ".errors": ("AccountFull", "StoreError"),
     ".interface": (
@@ -106,6 +108,7 @@ _ROOMS = {
 
 __all__ = [
     "AccountFull",
+    "AuditLog",
     "BadSeal",
     "CircuitBreaker",
     "EventLog",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,15 @@ class AuditLog:
             OSError: The file cannot be written, or other processes keep its lock.
             ValueError: The entry is too long.
         """
+        self.append_all([entry])
+
+    def append_all(self, entries: Sequence[Mapping[str, Any]]) -> None:
+        """Append entries with one write, all of them or nothing.
+
+        Raises:
+            OSError: The file cannot be written, or other processes keep its lock.
+            ValueError: An entry is too long.
+        """
         with open(open_private(self.path, os.O_RDWR | os.O_CREAT), "r+b", buffering=0) as file:
             try_lock_for(file.fileno(), self.path, patience=_PATIENCE)
             size = file.seek(0, os.SEEK_END)
@@ -76,14 +85,19 @@ class AuditLog:
             previous = _START
             if tail:
                 previous = _digest(tail.removesuffix(b"\n").rpartition(b"\n")[2])
-            line = separator + _encode({**entry, "previous": previous}) + b"\n"
-            if len(line) > _MOST_BYTES:
-                raise ValueError(f"an audit entry has {_MOST_BYTES} bytes at most")
+            lines: list[bytes] = []
+            for entry in entries:
+                line = _encode({**entry, "previous": previous})
+                if len(line) >= _MOST_BYTES:
+                    raise ValueError(f"an audit entry has {_MOST_BYTES} bytes at most")
+                lines.append(line + b"\n")
+                previous = _digest(line)
+            data = separator + b"".join(lines)
             file.seek(size)
             try:
-                written = file.write(line)
-                if written != len(line):
-                    raise OSError(f"only {written} of {len(line)} bytes could be written")
+                written = file.write(data)
+                if written != len(data):
+                    raise OSError(f"only {written} of {len(data)} bytes could be written")
                 if self._sync:
                     os.fsync(file.fileno())
             except OSError:

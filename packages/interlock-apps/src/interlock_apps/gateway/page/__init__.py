@@ -1,0 +1,1 @@
+"""The page of a gateway: its servers and views, what is withheld, and the audit."""
