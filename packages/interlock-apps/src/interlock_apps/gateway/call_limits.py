@@ -80,7 +80,7 @@ class CallRates:
         self, limits: CallLimits, rates: RateStore, clock: Callable[[], float] = time.time
     ) -> None:
         self._rates = rates
-        self._clock = clock
+        self.clock = clock
         self._counted = [
             _CountedRate(f"gateway:{key}", *key.partition(":")[::2], rate)
             for key, rate in limits.rates.items()
@@ -102,7 +102,7 @@ class CallRates:
                     f"{counted.key}:{holder}",
                     rate=counted.rate.per_second,
                     burst=counted.rate.burst,
-                    now=self._clock(),
+                    now=self.clock(),
                 )
             except StoreError as bad:
                 raise busy_error("failures of the store") from bad
