@@ -23,6 +23,7 @@ from .audit import GatewayAudit
 log = logging.getLogger("interlock.gateway")
 
 _MOST_NOTED = 20_000  # features that are known to have been scanned, or to be withheld
+_MOST_LISTS = 64  # lists whose admitted part is remembered: several views and principals share them
 _WHY = {
     "changed": "It has changed since it was pinned.",
     "added": "It was added after the server was pinned.",
@@ -47,6 +48,15 @@ class WithheldFeature(Struct, frozen=True, kw_only=True):
     why: str
 
 
+class _Admitted(Struct, frozen=True):
+    """What was admitted of the lists of a server, and what was withheld."""
+
+    offered: Offered
+    generation: int
+    admitted: Offered
+    withheld: dict[str, WithheldFeature]
+
+
 class PinnedFeatures:
     """Pins the tools and prompts of each server when it is first seen, and withholds those that
     differ later, until they are approved.
@@ -67,6 +77,8 @@ class PinnedFeatures:
         self._noted: BoundedCache[str, bool] = BoundedCache(_MOST_NOTED)
         self._scans: set[asyncio.Future[None]] = set()
         self._listeners: list[Callable[[], None]] = []
+        self._generation = 0
+        self._lists: BoundedCache[tuple[str, int], _Admitted] = BoundedCache(_MOST_LISTS)
 
     def on_change(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Call a function when something was approved, until the returned function is called."""
@@ -89,25 +101,37 @@ class PinnedFeatures:
         Raises:
             BadPins: The file of pins cannot be used. Then nothing is known to be unchanged.
         """
+        known = self._lists.get((server, id(offered)))  # which keeps the lists, and so their id
+        if known is None or known.generation != self._generation:
+            known = self._compared(server, offered)
+            self._lists.put((server, id(offered)), known)
+        if known.withheld:
+            self._withheld[holder] = known.withheld
+        else:
+            self._withheld.pop(holder, None)
+        return known.admitted
+
+    def _compared(self, server: str, offered: Offered) -> _Admitted:
         self._scan(server, offered)
         self._tools[server] = offered.tools
         if self._pins is None:
-            return offered
+            return _Admitted(offered, self._generation, offered, {})
         features = ServerFeatures(tools=offered.tools, prompts=offered.prompts)
         find = self._pins.seen if self._pins.known(server) else self._pins.first
         differences = [each for each in find(server, features) if each.how != "gone"]
+        if not differences:
+            return _Admitted(offered, self._generation, offered, {})
         withheld = [_withheld(server, each, offered) for each in differences]
-        self._withheld[holder] = {feature.id: feature for feature in withheld}
         for feature in withheld:
             self._note(feature)
-        if not differences:
-            return offered
         blocked = {(each.kind, each.name) for each in differences}
-        return replace(
+        admitted = replace(
             offered,
             tools=[tool for tool in offered.tools if ("tool", tool.name) not in blocked],
             prompts=[each for each in offered.prompts if ("prompt", each.name) not in blocked],
         )
+        by_id = {feature.id: feature for feature in withheld}
+        return _Admitted(offered, self._generation, admitted, by_id)
 
     def withheld(self) -> Sequence[WithheldFeature]:
         """Return all features that are withheld."""
@@ -144,6 +168,7 @@ class PinnedFeatures:
 
     def refresh(self) -> None:
         """Look at the pins again, after another process may have approved something."""
+        self._generation += 1
         for changed in list(self._listeners):
             changed()
 
