@@ -30,6 +30,7 @@ import urllib.request
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -358,13 +359,27 @@ def _verdict(scenario: str, group: str, place: Path | None) -> Verdict:
 # -- the legs --------------------------------------------------------------------------------------
 
 
-def run_leg(suite: Suite, name: str, revision: str, results: Path) -> Leg:
-    """Run one leg under one revision; `results` is an empty folder for the output of the suite."""
+ServeProgram = Callable[[Path], AbstractContextManager[str]]
+"""Serves a program until the block ends, with its log in a file; the block gets its URL."""
+
+
+def run_leg(
+    suite: Suite, name: str, revision: str, results: Path, serve: ServeProgram | None = None
+) -> Leg:
+    """Run one leg under one revision.
+
+    Args:
+        suite: The suite.
+        name: The leg.
+        revision: The revision.
+        results: An empty folder for the output of the suite.
+        serve: Serves the server under test of the leg "server"; ours by default.
+    """
     began = time.monotonic()
     wanted = suite.scenarios(name, revision)
     leg = Leg(name, revision, expected=expected_failures())
     if name == "server":
-        leg.verdicts = server_leg(suite, revision, wanted, results)
+        leg.verdicts = server_leg(suite, revision, wanted, results, serve or served)
     elif name == "authorization":
         leg.verdicts = authorization_leg(suite, revision, wanted, results)
     elif name == "client":
@@ -376,16 +391,20 @@ def run_leg(suite: Suite, name: str, revision: str, results: Path) -> Leg:
 
 
 def server_leg(
-    suite: Suite, revision: str, wanted: Mapping[str, str], results: Path
+    suite: Suite,
+    revision: str,
+    wanted: Mapping[str, str],
+    results: Path,
+    serve: ServeProgram,
 ) -> list[Verdict]:
-    """Run the suite as the client of our server; errors in the server's log count too.
+    """Run the suite as the client of a server; errors in the server's log count too.
 
     The suite runs a requirement set as a whole, and scenarios outside the sets one by one.
     """
     required = suite.required("server", revision)
     together = {name: group for name, group in wanted.items() if name in required}
     verdicts: list[Verdict] = []
-    with served(results / "server.log") as url:
+    with serve(results / "server.log") as url:
         if together:
             done = suite.run(results, "server", "--url", url, "--requirements", revision)
             verdicts += _noted(read(results, "server", together), done)
