@@ -11,11 +11,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from interlock import Offered
+from interlock import Offered, listening_socket, serve_http
 from interlock.types import Tool
 from interlock_apps.fleet.pins import Pins
 from interlock_apps.gateway.audit import AuditOptions, GatewayAudit
-from interlock_apps.gateway.page.site import GatewaySite, serve_page
+from interlock_apps.gateway.page.site import GatewaySite
 from interlock_apps.gateway.pinned_features import PinnedFeatures
 from interlock_apps.gateway.settings import BadSettings, Settings
 from interlock_apps.gateway.state import PendingApproval, UpstreamState, ViewState
@@ -134,20 +134,41 @@ class PageStage:
             await context.close()
 
 
+class PageApp:
+    """The page as an app of the HTTP server."""
+
+    def __init__(self, site: GatewaySite) -> None:
+        self._site = site
+
+    async def open(self) -> None:
+        """Do nothing: the page is ready."""
+
+    async def drain(self, grace: float) -> None:
+        """End the page's event streams, which would keep the server running."""
+        self._site.close()
+
+    async def aclose(self) -> None:
+        """Do nothing more."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Serve a request."""
+        await self._site(scope, receive, send)
+
+
 @asynccontextmanager
 async def serving(shown: Shown) -> AsyncIterator[GatewaySite]:
     """The page of a state, served."""
-    ready: asyncio.Future[GatewaySite] = asyncio.get_running_loop().create_future()
-    work = asyncio.create_task(serve_page(shown, shown.audit, on_ready=ready.set_result))
-    either: list[asyncio.Future[Any]] = [work, ready]
+    listener = listening_socket("127.0.0.1", 0)
+    origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    site = GatewaySite(shown, lambda: shown.audit, origin=origin)
+    following = asyncio.create_task(site.follow())
+    work = asyncio.create_task(serve_http(PageApp(site), [listener], grace=1.0))
     try:
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        if work.done():
-            await work
-        yield ready.result()
+        yield site
     finally:
-        work.cancel()
-        await asyncio.gather(work, return_exceptions=True)
+        for task in (work, following):
+            task.cancel()
+        await asyncio.gather(work, following, return_exceptions=True)
         await shown.audit.aclose()
 
 

@@ -22,10 +22,10 @@ async def send(method: str, url: str, body: bytes = b"", **headers: str) -> Resp
     """Send a request without following redirects."""
     fetch = HttpFetch()
     try:
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        async with fetch(Request(method, url, named, body)) as response:
-            await response.read()
-            return response
+        named = tuple((name.replace("_", "-"), value) for name, value in headers.items())
+        response = await fetch(Request(method, url, named, body))
+        await response.read(1 << 20)
+        return response
     finally:
         await fetch.aclose()
 
@@ -50,10 +50,16 @@ async def test_only_the_browser_that_opened_the_address_gets_in(tmp_path: Path) 
         assert foreign.status == 403
 
 
+def tail_of(path: Path) -> AuditTail:
+    """The end of the audit in a file."""
+    audit = GatewayAudit(AuditOptions(path=path))
+    return AuditTail(lambda: audit)
+
+
 async def test_the_audit_is_read_as_it_grows(tmp_path: Path) -> None:
     """What other workers write too, and never a part of a line twice."""
     path = tmp_path / "audit.jsonl"
-    tail = AuditTail(GatewayAudit(AuditOptions(path=path)))
+    tail = tail_of(path)
     assert tail.read() == []
     path.write_bytes(b'{"id":1}\n{"id":2}\n{"id"')
     assert [entry["id"] for entry in tail.read()] == [1, 2]
@@ -66,14 +72,14 @@ async def test_the_audit_is_read_as_it_grows(tmp_path: Path) -> None:
 async def test_a_long_audit_is_read_from_its_end(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     path.write_bytes(b"".join(b'{"id":%d,"x":"%s"}\n' % (n, b"x" * 100) for n in range(9000)))
-    found = AuditTail(GatewayAudit(AuditOptions(path=path))).read()
+    found = tail_of(path).read()
     assert len(found) == MOST_ENTRIES
     assert found[-1]["id"] == 8999
 
 
 async def test_without_a_file_the_recent_entries_are_shown() -> None:
     audit = GatewayAudit()
-    tail = AuditTail(audit)
+    tail = AuditTail(lambda: audit)
     audit.note("withheld", {"server": "crm"})
     assert [entry["event"] for entry in tail.read()] == ["withheld"]
     audit.note("approved", {"server": "crm"})

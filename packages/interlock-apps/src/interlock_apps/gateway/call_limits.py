@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -13,7 +14,7 @@ from msgspec import Struct
 
 from interlock import AnyResult, Exchange, McpError, Rate, RawResult
 from interlock.quotas import RATE_LIMITED, FairQueue, Quota, busy_error, holder_of_exchange
-from interlock.store import RateStore, StoreError
+from interlock.store import RateStore, Store, StoreError, open_store
 
 from .asked import Asked
 
@@ -117,6 +118,47 @@ class CallRates:
                         "retryAfterMs": math.ceil(wait * 1000),
                     },
                 )
+
+
+class OwnRates:
+    """The buckets of a store that is opened when the first request is counted.
+
+    Successive protections share it, so that a reload does not fill the buckets. Each of them calls
+    `acquire_use` and, at its end, `release_use`.
+
+    Args:
+        url: The URL of the store.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._store: Store | None = None
+        self._opening = asyncio.Lock()
+        self._users = 0
+
+    def acquire_use(self) -> None:
+        """Count one more user."""
+        self._users += 1
+
+    async def release_use(self) -> None:
+        """Close the store if this was the last user."""
+        self._users -= 1
+        store = self._store
+        if not self._users and store is not None:
+            self._store = None
+            await store.aclose()
+
+    async def acquire(self, key: str, *, rate: float, burst: float, now: float) -> float:
+        """See RateStore."""
+        store = self._store
+        if store is None:
+            async with self._opening:
+                store = self._store
+                if store is None:
+                    store = open_store(self.url)
+                    await store.open()
+                    self._store = store
+        return await store.rates.acquire(key, rate=rate, burst=burst, now=now)
 
 
 class CallQueue:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,7 +33,7 @@ from ..fleet.rulebook import load_policy
 from .approval_question import approved_by_caller
 from .asked import Asked, asked_of, client_of, requester_of
 from .audit import AuditedRequest, AuditOptions, GatewayAudit
-from .call_limits import CallLimits, CallQueue, CallRates, size_of
+from .call_limits import CallLimits, CallQueue, CallRates, OwnRates, size_of
 from .guard_hook import GuardHook, load_hook
 from .pinned_features import PinnedFeatures
 from .settings import BadSettings, Settings, rate_of
@@ -105,8 +105,12 @@ class Protections:
         self.pinned = PinnedFeatures(pins, self.audit)
         self.trusted = trusted
         self.rates: CallRates | None = None
+        self.rate_store: RateStore | None = None
         if self.limits.rates:
-            self.rates = CallRates(self.limits, rates or MemoryStore().rates)
+            self.rate_store = rates or MemoryStore().rates
+            self.rates = CallRates(self.limits, self.rate_store)
+        if isinstance(self.rate_store, OwnRates):
+            self.rate_store.acquire_use()
         self._queues: dict[str, CallQueue] = {}
         self._caller_rules = () if policy is None else policy.caller_rules()
 
@@ -153,9 +157,11 @@ class Protections:
         )
 
     async def aclose(self) -> None:
-        """Write all entries of the audit that wait."""
+        """Write all entries of the audit that wait, and close what no other protections use."""
         await self.pinned.scanned()
         await self.audit.aclose()
+        if isinstance(self.rate_store, OwnRates):
+            await self.rate_store.release_use()
 
 
 class ProtectedSource:
@@ -412,16 +418,14 @@ def _outcome(result: AnyResult) -> str:
 # -- from settings ---------------------------------------------------------------------------------
 
 
-def protections_of(
-    settings: Settings, *, rates: RateStore | None = None, before: Protections | None = None
-) -> Protections:
+def protections_of(settings: Settings, before: object = None) -> Protections:
     """Return the protections that settings describe. Everything is read and checked here, so that a
     reload fails before it has changed anything.
 
     Args:
         settings: The settings.
-        rates: The buckets of the rates, which all workers share.
-        before: The protections until now. Their audit goes on, if its settings are the same.
+        before: The protections until now. Their audit and their rates go on, if the settings are
+            the same.
 
     Raises:
         BadPolicy, BadPins, BadHook: A file of the settings cannot be used; the message names it.
@@ -452,14 +456,21 @@ def protections_of(
             f"{settings.policy.file} has log_required, and the audit is off: set file under"
             " [audit] to the path of a file"
         )
-    goes_on = before is not None and before.audit.options == options
+    audit = GatewayAudit(options)
+    rates: RateStore = OwnRates(settings.listen.store)
+    if isinstance(before, Protections):
+        if before.audit.options == options:
+            audit = before.audit
+        known = before.rate_store
+        if isinstance(known, OwnRates) and known.url == settings.listen.store:
+            rates = known
     return Protections(
         policy=policy,
         pins=pins,
         hook=hook,
         limits=limits,
         rates=rates,
-        audit=before.audit if before is not None and goes_on else GatewayAudit(options),
+        audit=audit,
         trusted=frozenset(name for name, entry in settings.entries.items() if entry.trusted),
     )
 
@@ -488,11 +499,3 @@ def audit_path(settings: Settings) -> Path | None:
 def _rate(text: str) -> Rate:
     count, seconds = rate_of(text)
     return Rate(per_second=count / seconds, burst=count)
-
-
-def withheld_words(protections: Protections) -> Sequence[str]:
-    """Return one line for each withheld feature, for `interlock gateway approve`."""
-    return [
-        f"{each.id}  {each.server}  {each.difference.kind} {each.difference.name}  {each.why}"
-        for each in protections.pinned.withheld()
-    ]

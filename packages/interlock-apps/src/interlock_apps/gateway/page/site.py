@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,8 +11,6 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from interlock import listening_socket, serve_http
-
 from ...fleet.pins import BadPins
 from ...web.page_guard import PageGuard
 from ...web.page_site import ActError, PageSite
@@ -21,14 +18,12 @@ from ..audit import GatewayAudit
 from ..settings import BadSettings
 from ..state import GatewayState
 
-LOOPBACK = "127.0.0.1"
 MOST_ENTRIES = 200
 """Entries of the audit that a page gets at first."""
 SECONDS = 1.0
 """The time between two looks at the state."""
 
 _TAIL = 256 * 1024  # bytes of the audit that are read at first
-_GRACE = 2.0  # seconds for requests to finish at the end
 
 Entry = Mapping[str, Any]
 
@@ -37,19 +32,23 @@ class AuditTail:
     """The end of the audit: what all workers have written, or without a file this worker.
 
     Args:
-        audit: The audit.
+        audit: Returns the audit. A reload of the settings may bring another one.
     """
 
-    def __init__(self, audit: GatewayAudit) -> None:
+    def __init__(self, audit: Callable[[], GatewayAudit]) -> None:
         self._audit = audit
-        self._path: Path | None = audit.options.path
+        self._path: Path | None = None
         self._position = -1
         self._newest: Entry | None = None
 
     def read(self) -> list[Entry]:
         """Return the entries since the last call; at first the newest ones. Reads a file."""
+        audit = self._audit()
+        if audit.options.path != self._path:
+            self._path = audit.options.path
+            self._position = -1
         if self._path is None:
-            entries = list(self._audit.recent)
+            entries = list(audit.recent)
             if self._newest in entries:
                 entries = entries[entries.index(self._newest) + 1 :]
             self._newest = entries[-1] if entries else self._newest
@@ -78,7 +77,7 @@ def _entry(line: bytes) -> Entry | None:
 class GatewayFeed:
     """The content of a gateway's page; see `Feed`."""
 
-    def __init__(self, gateway: GatewayState, audit: GatewayAudit) -> None:
+    def __init__(self, gateway: GatewayState, audit: Callable[[], GatewayAudit]) -> None:
         self._gateway = gateway
         self._audit = audit
         self._tail = AuditTail(audit)
@@ -94,6 +93,7 @@ class GatewayFeed:
 
     def state(self) -> Any:
         """See Feed."""
+        audit = self._audit()
         return {
             "servers": msgspec.to_builtins(list(self._gateway.upstreams())),
             "views": msgspec.to_builtins(list(self._gateway.views())),
@@ -102,8 +102,8 @@ class GatewayFeed:
             "started": self._gateway.started,
             "source": str(self._gateway.settings.source or ""),
             "audit": {
-                "path": str(self._audit.options.path or ""),
-                "lost": self._audit.lost,
+                "path": str(audit.options.path or ""),
+                "lost": audit.lost,
                 "recent": self._recent,
             },
         }
@@ -155,11 +155,13 @@ class GatewaySite(PageSite):
 
     Args:
         gateway: The gateway to show.
-        audit: Its audit.
+        audit: Returns its audit. A reload of the settings may bring another one.
         origin: Scheme, host and port of the page.
     """
 
-    def __init__(self, gateway: GatewayState, audit: GatewayAudit, *, origin: str) -> None:
+    def __init__(
+        self, gateway: GatewayState, audit: Callable[[], GatewayAudit], *, origin: str
+    ) -> None:
         self._gateway = gateway
         self._audit = audit
         self._feed = GatewayFeed(gateway, audit)
@@ -185,63 +187,7 @@ class GatewaySite(PageSite):
                 return await self._gateway.approve(wanted.ids)
             if wanted.act == "reload":
                 return list(await self._gateway.reload())
-            found = await asyncio.to_thread(self._audit.check)
+            found = await asyncio.to_thread(self._audit().check)
         except (BadSettings, BadPins, ValueError, OSError) as bad:
             raise ActError(str(bad)) from None
         return None if found is None else msgspec.to_builtins(found)
-
-
-async def serve_page(
-    gateway: GatewayState,
-    audit: GatewayAudit,
-    *,
-    port: int = 0,
-    on_ready: Callable[[GatewaySite], object] | None = None,
-) -> None:
-    """Serve the page of a gateway until the task is cancelled.
-
-    Args:
-        gateway: The gateway that is shown.
-        audit: Its audit.
-        port: The port of the page, on loopback; 0 for any that is free.
-        on_ready: Called with the page once it listens.
-
-    Raises:
-        OSError: The port is taken.
-    """
-    listener = listening_socket(LOOPBACK, port)
-    site = GatewaySite(gateway, audit, origin=f"http://{LOOPBACK}:{listener.getsockname()[1]}")
-    following = asyncio.get_running_loop().create_task(site.follow())
-    try:
-        await serve_http(
-            _PageApp(site),
-            [listener],
-            grace=_GRACE,
-            on_ready=lambda _: on_ready(site) if on_ready is not None else None,
-        )
-    finally:
-        site.close()
-        following.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await following
-
-
-class _PageApp:
-    """The page as an app of the HTTP server."""
-
-    def __init__(self, site: GatewaySite) -> None:
-        self._site = site
-
-    async def open(self) -> None:
-        """Do nothing: the page is ready."""
-
-    async def drain(self, grace: float) -> None:
-        """End the page's event streams, which would keep the server running."""
-        self._site.close()
-
-    async def aclose(self) -> None:
-        """Do nothing more."""
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Serve a request."""
-        await self._site(scope, receive, send)
