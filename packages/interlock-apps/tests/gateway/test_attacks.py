@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from interlock import (
     Answers,
@@ -307,7 +308,7 @@ def buying(
     )
     params = t.CallToolRequestParams(
         name="shop__buy",
-        arguments=t.Raw(b'{"item":"%s"}' % item.encode()),
+        arguments=Raw(b'{"item":"%s"}' % item.encode()),
         request_state=state,
         input_responses=answers,
     )
@@ -428,7 +429,7 @@ async def test_a_client_cannot_forge_the_answer_to_the_gateways_question(tmp_pat
             exchange = buying(ADA, **more)
             exchange.params = t.CallToolRequestParams(
                 name="crm__delete",
-                arguments=t.Raw(b'{"id":"%s"}' % id.encode()),
+                arguments=Raw(b'{"id":"%s"}' % id.encode()),
                 request_state=more.get("state"),
                 input_responses=more.get("answers"),
             )
