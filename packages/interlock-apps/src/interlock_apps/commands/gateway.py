@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
@@ -15,8 +16,10 @@ from msgspec import UNSET, Struct
 from interlock import InterlockError
 from interlock.cli import exits
 from interlock.cli.screen import ERROR, note, print_json, say
-from interlock.store import StoreError
+from interlock.store import AuditLog, StoreError
+from interlock.untrusted.invisible import visible_line
 
+from ..fleet.policy import Requester
 from ..gateway.control import (
     ControlRequest,
     ControlResponse,
@@ -34,6 +37,10 @@ from ..gateway.settings import (
     with_options,
 )
 from ..gateway.state import UpstreamState
+
+if TYPE_CHECKING:
+    from ..gateway.page.site import GatewaySite
+    from ..gateway.protections import Protections
 
 _SERVE: Final = "serve"
 _DEFAULTS = (Path("gateway.toml"), Path(".mcp.json"))
@@ -145,7 +152,16 @@ def serve(
             store=UNSET if store is None else store,
         )
 
-    from ..gateway.program import run_gateway  # late: the other commands start faster
+    # late: the other commands start faster
+    from ..gateway.page.site import page_of
+    from ..gateway.program import Gateway, run_gateway
+    from ..gateway.protections import protections_of
+
+    pages: list[GatewaySite] = []
+
+    def page(gateway: Gateway) -> GatewaySite:
+        pages.append(page_of(gateway))
+        return pages[0]
 
     try:
         settings = read()
@@ -153,9 +169,11 @@ def serve(
         run_gateway(
             settings,
             read=read,
+            protections=protections_of,
+            page=page,
             control=control_folder(source.file),
             stdio=stdio,
-            on_ready=partial(_serving, settings),
+            on_ready=partial(_serving, settings, pages),
         )
     except (BadSettings, StoreError, InterlockError, OSError, ImportError, ValueError) as bad:
         _fail(str(bad))
@@ -166,7 +184,7 @@ def _note_problems(settings: Settings) -> None:
         note(str(problem))
 
 
-def _serving(settings: Settings, address: Any) -> None:
+def _serving(settings: Settings, pages: Sequence[GatewaySite], address: Any) -> None:
     if isinstance(address, tuple):
         host = f"[{address[0]}]" if ":" in address[0] else address[0]
         base = f"http://{host}:{address[1]}"
@@ -174,6 +192,8 @@ def _serving(settings: Settings, address: Any) -> None:
         base = f"unix:{address}"
     for name in settings.views:
         click.echo(f"Serving at {base}{settings.path_of(name)}", err=True)
+    for page in pages:
+        click.echo(f"Its page, for one browser: {page.entry}", err=True)
 
 
 def _fail(words: str, code: int = exits.USAGE) -> None:
@@ -197,7 +217,8 @@ def check(file: Path | None, config: Path | None, connect: bool) -> None:
     try:
         settings = source.read()
         check_exposure(settings)
-    except BadSettings as bad:
+        _protections(settings)
+    except ValueError as bad:
         _fail(str(bad))
         return
     _note_problems(settings)
@@ -219,6 +240,13 @@ def _outcome(state: UpstreamState) -> str:
     return f"{state.tools} tools" if state.condition == "up" else f"{state.condition} {state.words}"
 
 
+def _protections(settings: Settings) -> Protections:
+    """Return the protections of settings. Raises ValueError if a file of them cannot be used."""
+    from ..gateway.protections import protections_of  # late: few commands need them
+
+    return protections_of(settings)
+
+
 async def _connected(settings: Settings) -> dict[str, UpstreamState]:
     from ..gateway.program import Gateway  # late: only to try servers out
 
@@ -233,15 +261,33 @@ async def _connected(settings: Settings) -> dict[str, UpstreamState]:
 @_file
 @_config
 @click.option("--view", default="", metavar="NAME", help="The view; the default view without it.")
-def explain(tool: str, file: Path | None, config: Path | None, view: str) -> None:
-    """Say which server, view and settings apply to a call of a TOOL, as clients name it.
+@click.option("--principal", default="", metavar="NAME", help="The subject who calls.")
+@click.option("--scope", multiple=True, metavar="SCOPE", help="A scope that the caller has.")
+@click.option("--client", default="", metavar="NAME", help="The client that calls.")
+@click.option("--arguments", metavar="JSON", help="The arguments of the call.")
+def explain(
+    tool: str,
+    file: Path | None,
+    config: Path | None,
+    view: str,
+    principal: str,
+    scope: tuple[str, ...],
+    client: str,
+    arguments: str | None,
+) -> None:
+    """Say which server, view, settings and rule apply to a call of a TOOL, as clients name it.
 
     The server of the tool is started for this. The exit code is 1 if the view has no such tool.
     """
+    requester = Requester(principal=principal, scopes=frozenset(scope), view=view, client=client)
     try:
+        given = msgspec.json.decode(arguments or "{}", type=dict[str, Any])
         settings = source_of(file, config).read()
-        found, words = asyncio.run(_explained(settings, view, tool))
-    except BadSettings as bad:
+        found, words = asyncio.run(_explained(settings, view, tool, requester, given))
+    except msgspec.MsgspecError as bad:
+        _fail(f"--arguments is not a JSON object: {bad}")
+        return
+    except ValueError as bad:
         _fail(str(bad))
         return
     for line in words:
@@ -250,7 +296,13 @@ def explain(tool: str, file: Path | None, config: Path | None, view: str) -> Non
         click.get_current_context().exit(exits.TOOL_FAILED)
 
 
-async def _explained(settings: Settings, view: str, tool: str) -> tuple[bool, list[str]]:
+async def _explained(
+    settings: Settings,
+    view: str,
+    tool: str,
+    requester: Requester,
+    arguments: Mapping[str, Any],
+) -> tuple[bool, list[str]]:
     from ..gateway.program import Gateway  # late: only to try servers out
 
     if view not in settings.views:
@@ -271,12 +323,26 @@ async def _explained(settings: Settings, view: str, tool: str) -> tuple[bool, li
             if upstream.offered is None:
                 words.append(f"The server {name} cannot be asked: {upstream.problem}")
                 continue
-            if not any(each.name == own for each in upstream.offered.tools):
+            listed = next((one for one in upstream.offered.tools if one.name == own), None)
+            if listed is None:
                 continue
             words.append(f"{tool} is the tool {own} of the server {name}.")
-            return _in_view(settings, view, name, tool, own, words), words
+            if not _in_view(settings, view, name, tool, own, words):
+                return False, words
+            found = _protections(settings).explain(name, listed, arguments, requester)
+            words.append(_SHALL[found.decision].format(found.why))
+            if not found.visible:
+                words.append("So this caller does not see the tool.")
+            return found.visible, words
     words.append(f"No server has a tool {tool}.")
     return False, words
+
+
+_SHALL: Final = {
+    "allow": "The call is allowed. {}",
+    "ask": "The caller is asked first. {}",
+    "deny": "The call is denied. {}",
+}
 
 
 def _in_view(
@@ -382,8 +448,10 @@ def reload(file: Path | None, config: Path | None) -> None:
     """
     source = source_of(file, config)
     try:
-        check_exposure(source.read())
-    except BadSettings as bad:
+        settings = source.read()
+        check_exposure(settings)
+        _protections(settings)
+    except ValueError as bad:
         _fail(str(bad))
     _report(_asked(file, config, ControlRequest(command="reload")))
 
@@ -405,3 +473,75 @@ def _report(responses: list[tuple[int, ControlResponse]]) -> None:
             say(f"process {pid}: {words}")
     if failed:
         click.get_current_context().exit(exits.REFUSED)
+
+
+# -- the audit -------------------------------------------------------------------------------------
+
+
+@gateway.command("audit")
+@_file
+@_config
+@click.option(
+    "--export", "kind", type=click.Choice(["jsonl"]), help="Print the entries as they are."
+)
+@click.option("--after", default="", metavar="TIME", help="Only entries from this time on (ISO).")
+@click.option("--server", default="", metavar="NAME", help="Only entries about this server.")
+@click.option("--verify", is_flag=True, help="Check the chain of hashes, and print the last one.")
+def audit(
+    file: Path | None,
+    config: Path | None,
+    kind: str | None,
+    after: str,
+    server: str,
+    verify: bool,
+) -> None:
+    """Show or export the audit: who asked for what, the decision and how it ended.
+
+    With --verify the exit code is 1 if a line was changed, inserted or removed. Keep the last hash
+    elsewhere: a shortened file shows only to those who know it.
+    """
+    from ..gateway.audit import read_entries  # late: only this command reads the audit
+    from ..gateway.protections import audit_path
+
+    try:
+        path = audit_path(source_of(file, config).read())
+        if path is None:
+            _fail("The audit is off: [audit] file is off.")
+            return
+        if verify:
+            _verify(path)
+            return
+        for line in read_entries(path, after=after, server=server):
+            text = line.decode("utf-8", "replace").rstrip("\n")
+            click.echo(text if kind else _shown(text))
+    except FileNotFoundError:
+        _fail("There is no audit yet.", exits.UNREACHABLE)
+    except (ValueError, OSError) as bad:
+        _fail(str(bad))
+
+
+def _verify(path: Path) -> None:
+    found = AuditLog(path).check()
+    if found.broken is not None:
+        _fail(f"The chain is broken at line {found.broken} of {path}.", exits.TOOL_FAILED)
+        return
+    say(f"The chain of {found.entries} entries is whole. Last hash: {found.last}")
+
+
+def _shown(line: str) -> str:
+    """Return an entry in words."""
+    try:
+        entry = msgspec.json.decode(line, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        return visible_line(line)
+    who = entry.get("subject") or entry.get("client") or ""
+    parts = (
+        entry.get("time", ""),
+        entry.get("event", ""),
+        f"{entry.get('server', '')} {entry.get('name', '')}".strip(),
+        f"by {who}" if who else "",
+        entry.get("outcome", ""),
+        f"{entry['ms']} ms" if "ms" in entry else "",
+        entry.get("why", "") if entry.get("decision") != "allow" else "",
+    )
+    return visible_line("  ".join(str(part) for part in parts if part))

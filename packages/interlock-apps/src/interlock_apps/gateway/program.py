@@ -31,6 +31,7 @@ from interlock import (
 from interlock.configs import Entry
 from interlock.store import RedisStore, Store, Vault, open_vault
 
+from .audit import GatewayAudit
 from .control import ControlRequest, ControlResponse, ControlSocket
 from .front import ASGIApp, GatewayFront
 from .identity import Accounts, UserAccount, without_credentials
@@ -155,11 +156,13 @@ class Gateway:
         self._own_vault: Vault | None = None
         self._control: ControlSocket | None = None
         self._reaping: asyncio.Task[None] | None = None
+        self._following: asyncio.Task[None] | None = None
         self._draining: set[asyncio.Task[Any]] = set()
         self._users = 0
         self._lock = asyncio.Lock()
         self._reloading = asyncio.Lock()
         self._serves_http = False
+        self._no_audit = GatewayAudit()
         self.page: Any = None
         """The ASGI app of the page of the gateway, with its `place`; None without a page."""
         self.view("")
@@ -212,6 +215,8 @@ class Gateway:
         try:
             await self._apply(self._settings)
             self._reaping = asyncio.create_task(self._reap())
+            if self.page is not None:
+                self._following = asyncio.create_task(self.page.follow())
             if self._control_folder is not None:
                 self._control = ControlSocket(self._control_folder, self.answer)
                 with contextlib.suppress(OSError):
@@ -249,9 +254,11 @@ class Gateway:
         if self._control is not None:
             await self._control.aclose()
             self._control = None
-        if self._reaping is not None:
-            self._reaping.cancel()
-            self._reaping = None
+        for task in (self._reaping, self._following):
+            if task is not None:
+                task.cancel()
+        self._reaping = None
+        self._following = None
         if self._draining:
             await asyncio.wait(self._draining)
         for view in self._views.values():
@@ -468,6 +475,8 @@ class Gateway:
 
     async def drain_views(self, grace: float) -> None:
         """Let the running calls of all views but the default one end."""
+        if self.page is not None:
+            self.page.close()  # the event streams of its pages
         await asyncio.gather(*(app.drain(grace) for app in self._apps.values()))
 
     # -- state -------------------------------------------------------------------------------------
@@ -481,6 +490,11 @@ class Gateway:
     def protections(self) -> ProtectsSources | None:
         """The protections in use."""
         return self._protections
+
+    def audit(self) -> GatewayAudit:
+        """Return the audit in use."""
+        audit = getattr(self._protections, "audit", None)
+        return audit if isinstance(audit, GatewayAudit) else self._no_audit
 
     @property
     def started(self) -> float:
@@ -515,11 +529,16 @@ class Gateway:
 
     def approvals(self) -> Sequence[PendingApproval]:
         """Return the features that are withheld."""
-        return ()
+        return () if self._protections is None else self._protections.approvals()
 
     async def approve(self, ids: Sequence[str]) -> int:
         """Approve withheld features. Returns how many there were."""
-        return 0
+        if self._protections is None:
+            return 0
+        count = self._protections.approve(ids)
+        if not count:
+            self._protections.refresh()  # another process may have approved them
+        return count
 
     async def answer(self, request: ControlRequest) -> ControlResponse:
         """Answer a request on the control socket."""
@@ -613,6 +632,7 @@ def run_gateway(
     *,
     read: Callable[[], Settings] | None = None,
     protections: MakeProtections = no_protections,
+    page: Callable[[Gateway], Any] | None = None,
     control: Path | None = None,
     stdio: bool = False,
     on_ready: Callable[[Any], None] | None = None,
@@ -623,6 +643,7 @@ def run_gateway(
         settings: The settings.
         read: Reads the settings again. Raises BadSettings.
         protections: Makes the protections of settings.
+        page: Makes the page of the gateway; None for no page.
         control: The folder of the control sockets; None for none.
         stdio: Whether to serve the default view over stdin and stdout, in place of HTTP.
         on_ready: Called with the address once the gateway accepts connections.
@@ -668,6 +689,8 @@ def _run(
         return
     host, port = settings.address
     front: Any = gateway.front()
+    if page is not None and port:
+        gateway.page = page(gateway)  # before the workers are forked: they share its secrets
     gateway.server.run(
         "http",
         host=host,

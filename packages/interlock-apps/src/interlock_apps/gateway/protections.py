@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,6 +37,7 @@ from .call_limits import CallLimits, CallQueue, CallRates, OwnRates, size_of
 from .guard_hook import GuardHook, load_hook
 from .pinned_features import PinnedFeatures
 from .settings import BadSettings, Settings, rate_of
+from .state import PendingApproval
 
 _MOST_CALLERS = 10_000  # callers whose visibility keys are remembered
 _UNNAMED = frozenset({"subscriptions/listen"})  # requests that last, and take no slot
@@ -146,6 +147,29 @@ class Protections:
         verdict = self.policy.judge(server, tool, arguments, trusted, requester=requester)
         hidden = self.policy.hides(server, tool, trusted, requester)
         return Explanation(not hidden, verdict.decision, verdict.why, verdict.rule)
+
+    def approvals(self) -> Sequence[PendingApproval]:
+        """Return the features that are withheld."""
+        return [
+            PendingApproval(
+                id=each.id,
+                server=each.server,
+                kind=each.difference.kind,
+                name=each.difference.name,
+                why=each.why,
+                before=each.difference.was,
+                after=each.difference.now,
+            )
+            for each in self.pinned.withheld()
+        ]
+
+    def approve(self, ids: Sequence[str], by: str = "") -> int:
+        """Approve withheld features; see `PinnedFeatures.approve`."""
+        return self.pinned.approve(ids, by)
+
+    def refresh(self) -> None:
+        """Look again at what other processes may have approved."""
+        self.pinned.refresh()
 
     def caller_key(self, view: str, caller: Caller) -> str:
         """Return what decides about the visibility of features for a caller: which rules with

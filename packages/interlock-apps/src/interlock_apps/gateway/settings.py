@@ -186,7 +186,8 @@ class AuditSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The record of all calls."""
 
     file: Annotated[
-        str, Meta(description="The audit log. Empty: gateway.db in the data folder.")
+        str,
+        Meta(description="The audit log, in JSON lines. Empty: in the data folder; off: none."),
     ] = ""
     arguments: Annotated[
         bool, Meta(description="Whether the audit contains the arguments of calls.")

@@ -155,6 +155,29 @@ class ProtectsSources(Protocol):
         """
         ...
 
+    def approvals(self) -> Sequence[PendingApproval]:
+        """Return the features that are withheld."""
+        ...
+
+    def approve(self, ids: Sequence[str], by: str = "") -> int:
+        """Approve withheld features.
+
+        Args:
+            ids: The features.
+            by: Who approves, for the audit.
+
+        Returns:
+            How many of them are approved now.
+
+        Raises:
+            ValueError: The pins cannot be read or written.
+        """
+        ...
+
+    def refresh(self) -> None:
+        """Look again at what other processes may have approved."""
+        ...
+
     async def aclose(self) -> None:
         """Close files, once the last request through this object has ended."""
         ...

@@ -138,16 +138,24 @@ class ViewSource:
         source: The connection with its protections.
         prefix: The prefix of tools and prompts in the view; None for none.
         settings: The settings of the view.
+        reserved: The prefixes of the other servers of the view.
     """
 
     def __init__(
-        self, upstream: Upstream, source: Source, prefix: str | None, settings: ViewSettings
+        self,
+        upstream: Upstream,
+        source: Source,
+        prefix: str | None,
+        settings: ViewSettings,
+        reserved: Sequence[str] = (),
     ) -> None:
         self.upstream = upstream
         self._source = source
         self._prefix = prefix
         self._tools = settings.tools
         self._without = settings.without
+        # A server without a prefix must not give its tool the name of another server's (shadowing).
+        self._reserved = tuple(f"{name}{BETWEEN}" for name in reserved) if prefix is None else ()
         self._connect = _connect_name(upstream.name, prefix)
         self._read: Offered | None = None
         self._shown: Offered | None = None
@@ -206,7 +214,7 @@ class ViewSource:
         )
 
     def _selected(self, offered: Offered) -> Offered:
-        if self._tools is None and not self._without:
+        if self._tools is None and not self._without and not self._reserved:
             return offered
         return replace(
             offered,
@@ -228,6 +236,9 @@ class ViewSource:
         return is_chosen and not self._leaves_out(public)
 
     def _leaves_out(self, name: str) -> bool:
+        if self._reserved and name.startswith(self._reserved):
+            log.warning("%s offers %r, a name of another server; it is left out", self.name, name)
+            return True
         return any(fnmatchcase(name, glob) for glob in self._without)
 
 
@@ -240,6 +251,7 @@ class MountPlan(Struct, frozen=True, eq=False):
         prefix: The prefix of tools and prompts; None for none.
         settings: The settings of the view.
         protections: What stands before the server; None for nothing.
+        reserved: The prefixes of the other servers.
     """
 
     upstream: Upstream
@@ -247,11 +259,12 @@ class MountPlan(Struct, frozen=True, eq=False):
     prefix: str | None
     settings: ViewSettings
     protections: ProtectsSources | None
+    reserved: Sequence[str] = ()
 
     def is_same(self, other: MountPlan) -> bool:
         """Whether nothing has to be mounted anew."""
-        mine = (self.prefix, self.settings.tools, self.settings.without)
-        theirs = (other.prefix, other.settings.tools, other.settings.without)
+        mine = (self.prefix, self.settings.tools, self.settings.without, self.reserved)
+        theirs = (other.prefix, other.settings.tools, other.settings.without, other.reserved)
         return (
             self.upstream is other.upstream
             and self.protections is other.protections
@@ -297,7 +310,7 @@ class MountedServers:
             inner = plan.protections.protect(
                 inner, server=plan.upstream.name, view=self._view, prefix=plan.prefix
             )
-        source = _Armed(ViewSource(plan.upstream, inner, plan.prefix, plan.settings))
+        source = _Armed(ViewSource(plan.upstream, inner, plan.prefix, plan.settings, plan.reserved))
         uris = [pattern for pattern in plan.settings.without if ":" in pattern]
         entry = plan.entry
         mount = self.server.mount(
@@ -510,6 +523,8 @@ class View:
         mine = [upstreams[name] for name in settings.servers_of(self.name)]
         self._is_personal = any(one.settings.is_personal for one in mine)
 
+        prefixes = [(one, one.settings.prefix_of(one.name)) for one in mine]
+
         def plans(principal: str) -> list[MountPlan]:
             return [
                 MountPlan(
@@ -518,6 +533,7 @@ class View:
                     one.settings.prefix_of(one.name),
                     self.settings,
                     protections,
+                    [prefix for other, prefix in prefixes if other is not one and prefix],
                 )
                 for one in mine
             ]

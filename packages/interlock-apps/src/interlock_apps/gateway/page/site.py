@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -18,6 +18,7 @@ from ..audit import GatewayAudit
 from ..settings import BadSettings
 from ..state import GatewayState
 
+LOOPBACK = "127.0.0.1"
 MOST_ENTRIES = 200
 """Entries of the audit that a page gets at first."""
 SECONDS = 1.0
@@ -72,6 +73,14 @@ def _entry(line: bytes) -> Entry | None:
     except ValueError:
         return None  # the first line that was read may be a part of one
     return found if isinstance(found, dict) else None
+
+
+class PagedGateway(GatewayState, Protocol):
+    """A gateway that has an audit."""
+
+    def audit(self) -> GatewayAudit:
+        """Return the audit in use."""
+        ...
 
 
 class GatewayFeed:
@@ -191,3 +200,11 @@ class GatewaySite(PageSite):
         except (BadSettings, BadPins, ValueError, OSError) as bad:
             raise ActError(str(bad)) from None
         return None if found is None else msgspec.to_builtins(found)
+
+
+def page_of(gateway: PagedGateway) -> GatewaySite:
+    """Return the page of a gateway, at the port that it listens on. Only browsers of this machine
+    reach it, also through a tunnel: it answers at a loopback address only.
+    """
+    _, port = gateway.settings.address
+    return GatewaySite(gateway, gateway.audit, origin=f"http://{LOOPBACK}:{port}")
