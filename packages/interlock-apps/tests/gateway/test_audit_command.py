@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,9 +34,9 @@ def wipe() -> str:
 if __name__ == "__main__":
     server.run()
 """
-SETTINGS = """
+SETTINGS = f"""
 [servers.notes]
-command = ["python", "notes.py"]
+command = ["{sys.executable}", "notes.py"]
 [policy]
 file = "policy.toml"
 [audit]

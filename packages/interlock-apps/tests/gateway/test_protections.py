@@ -537,7 +537,7 @@ async def test_nothing_passes_while_the_rates_cannot_be_counted() -> None:
     limits = CallLimits(rates={"principal": Rate(per_second=1, burst=2)})
     front = protected(crm, Protections(limits=limits, rates=Away()))
     async with calling(front) as client:
-        with pytest.raises(McpError, match="busy") as caught:
+        with pytest.raises(McpError, match="cannot count") as caught:
             await client.call_tool("crm__read", {"id": "1"})
     assert caught.value.data["retryAfter"] == 1
     assert crm.ran == []

@@ -30,6 +30,7 @@ MOST_RECENT = 500
 """Entries that the page shows."""
 
 _BATCH = 500
+_PAUSE = 0.02  # seconds in which entries are collected, unless a request waits for its entry
 _MOST_CHARACTERS = 500  # of a name that a caller or a server chose
 _MOST_ARGUMENTS = 8_000  # characters
 
@@ -50,7 +51,8 @@ class AuditOptions(Struct, frozen=True, kw_only=True):
 
 
 class AuditWriter:
-    """Appends entries to an audit log in batches, in a thread.
+    """Appends entries to an audit log in batches, in a thread. A process that is killed loses the
+    entries of the last 20 ms, but for those that a request waits for.
 
     Args:
         log: The file.
@@ -62,13 +64,16 @@ class AuditWriter:
         self._on_lost = on_lost
         self._waiting: deque[tuple[Mapping[str, Any], asyncio.Future[None] | None]] = deque()
         self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     def put(self, entry: Mapping[str, Any]) -> None:
         """Write an entry soon."""
         if len(self._waiting) >= MOST_WAITING:
             self._on_lost(1, "too many entries wait")
             return
-        self._add(entry, None)
+        self._waiting.append((entry, None))
+        if self._task is None and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_PAUSE, self._start)
 
     async def write(self, entry: Mapping[str, Any]) -> None:
         """Write an entry, and wait until it is in the file.
@@ -77,16 +82,20 @@ class AuditWriter:
             OSError, ValueError: It could not be written.
         """
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._add(entry, written)
+        self._waiting.append((entry, written))
+        self._start()
         await written
 
     async def aclose(self) -> None:
         """Write all entries that wait."""
+        self._start()
         while self._task is not None:
             await asyncio.wait({self._task})
 
-    def _add(self, entry: Mapping[str, Any], written: asyncio.Future[None] | None) -> None:
-        self._waiting.append((entry, written))
+    def _start(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
@@ -171,7 +180,6 @@ class GatewayAudit:
         if options.path is not None:
             self._log = AuditLog(options.path, sync=options.required)
             self._writer = AuditWriter(self._log, self._count_lost)
-        self._listeners: list[Callable[[Mapping[str, Any]], None]] = []
         self.recent: deque[Mapping[str, Any]] = deque(maxlen=MOST_RECENT)
         """The newest entries of this worker."""
         self.lost = 0
@@ -181,11 +189,6 @@ class GatewayAudit:
     def is_on(self) -> bool:
         """Whether there is a file."""
         return self._log is not None
-
-    def listen(self, receive: Callable[[Mapping[str, Any]], None]) -> Callable[[], None]:
-        """Call a function with every entry, until the returned function is called."""
-        self._listeners.append(receive)
-        return lambda: self._listeners.remove(receive)
 
     async def start(self, asked: Asked) -> AuditedRequest:
         """Record the start of a request.
@@ -227,11 +230,9 @@ class GatewayAudit:
         self.put(event, {name: _short(value) for name, value in entry.items()})
 
     def put(self, event: str, entry: Mapping[str, Any]) -> None:
-        """Write an entry soon, and show it."""
+        """Write an entry soon."""
         dated = _dated(event, entry)
         self.recent.append(dated)
-        for receive in list(self._listeners):
-            receive(dated)
         if self._writer is not None:
             self._writer.put(dated)
 

@@ -106,7 +106,9 @@ class CallRates:
                     now=self.clock(),
                 )
             except StoreError as bad:
-                raise busy_error("failures of the store") from bad
+                words = "The gateway cannot count requests now. Try again in 1 s."
+                data = {"reason": "busy", "retryAfter": 1, "retryAfterMs": 1000}
+                raise McpError(RATE_LIMITED, words, data) from bad
             if wait > 0.0:
                 seconds = math.ceil(wait)
                 raise McpError(
