@@ -31,8 +31,7 @@ from interlock import (
     serve_http,
 )
 from interlock import types as t
-from interlock.auth import Guard
-from interlock.auth.tokens import Checked
+from interlock.auth import Checked, Guard
 from interlock.wire.revisions import R4, R5
 from interlock_apps.gateway.settings import BadSettings, parse_settings
 from tests.gateway.made import client, entries, made

@@ -51,7 +51,7 @@ async def approved_by_caller(x: Exchange, asked: Asked, why: str) -> tuple[bool,
     try:
         answer = await x.asker.ask(ElicitRequest(params), f"gateway.{asked.digest[:32]}")
     except Unanswerable as bad:
-        return False, f"A rule asks before this, and {_decapitalized(bad.message)}"
+        return False, f"A rule asks before this, and {_decapitalized(str(bad))}"
     except McpError as bad:
         return False, f"A rule asks before this, and the question failed: {bad.message}"
     if not isinstance(answer, ElicitResult):

@@ -33,7 +33,7 @@ from ..observe.spans import Tracing
 from ..protocol.metadata import PROTOCOL_KEYS, TRACE_KEYS
 from ..protocol.opening import Opened
 from ..protocol.pass_through import without_protocol_keys
-from ..protocol.response_cache import ResponseCache
+from ..protocol.response_cache import CACHEABLE, ResponseCache
 from ..transport.conversation import GONE, ClientTransport, Hello
 from ..transport.list_pages import LARGE, ListLimits
 from ..version import VERSION
@@ -1007,9 +1007,11 @@ class Client:
     async def _forward(self, exchange: Exchange, caller: Caller) -> AnyResult:
         if exchange.caller is not caller:
             theirs = exchange.caller
-            if (theirs.trace, theirs.log_level) != (None, caller.log_level):
+            # The response cache gives a private answer only to the principal that got it.
+            principal = theirs.principal if exchange.method in CACHEABLE else None
+            if (theirs.trace, theirs.log_level, principal) != (None, caller.log_level, None):
                 caller = msgspec.structs.replace(
-                    caller, trace=theirs.trace, log_level=theirs.log_level
+                    caller, trace=theirs.trace, log_level=theirs.log_level, principal=principal
                 )
             exchange = msgspec.structs.replace(exchange, caller=caller)
         if exchange.method == "subscriptions/listen":
