@@ -260,7 +260,7 @@ async def test_the_id_of_a_task_is_of_no_use_to_others(tmp_path: Path, revision:
     ):
         handle = await ada.start_tool("lab__crunch")
         assert handle.id is not None
-        for attempt in (eve.task(handle.id).status, eve.task(handle.id).cancel):
+        for attempt in (eve.task(handle.id).refresh, eve.task(handle.id).cancel):
             with pytest.raises(McpError):
                 await attempt()
         go.set()
@@ -283,7 +283,7 @@ async def test_the_state_of_a_question_is_of_no_use_to_others(tmp_path: Path) ->
         asked = await handler(buying(ADA))
         assert isinstance(asked, InputRequiredResult)
         (key,) = asked.input_requests or {}
-        answers = {key: t.ElicitResult(action="accept", content={"confirm": True})}
+        answers = {key: Raw(b'{"action":"accept","content":{"confirm":true}}')}
         for thief in (EVE, None):
             with pytest.raises(McpError):
                 await handler(buying(thief, state=asked.request_state, answers=answers))
@@ -437,7 +437,7 @@ async def test_a_client_cannot_forge_the_answer_to_the_gateways_question(tmp_pat
         asked = await handler(deleting("1"))
         assert isinstance(asked, InputRequiredResult)
         (key,) = asked.input_requests or {}
-        yes = t.ElicitResult(action="accept", content={"allow": True})
+        yes = Raw(b'{"action":"accept","content":{"allow":true}}')
         with pytest.raises(McpError):
             await handler(deleting("2", state=asked.request_state, answers={key: yes}))
         # An answer to a question that was never asked is not taken either.

@@ -662,7 +662,7 @@ def run_gateway(
             settings = with_options(settings, store=store)
             if read is not None:
                 read = partial(_read_with_store, read, store)
-        _run(settings, read, protections, control, stdio, on_ready)
+        _run(settings, read, protections, page, control, stdio, on_ready)
 
 
 def _read_with_store(read: Callable[[], Settings], store: str) -> Settings:
@@ -673,6 +673,7 @@ def _run(
     settings: Settings,
     read: Callable[[], Settings] | None,
     protections: MakeProtections,
+    page: Callable[[Gateway], Any] | None,
     control: Path | None,
     stdio: bool,
     on_ready: Callable[[Any], None] | None,
