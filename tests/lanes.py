@@ -26,6 +26,7 @@ BROWSERS = {
         "tests/interop/test_inspector_panels.py",
     ),
     "more browsers": (
+        "packages/interlock-apps/tests/gateway/test_page_in_a_browser.py",
         "packages/interlock-apps/tests/inspector/test_page",
         "packages/interlock-apps/tests/web/test_page_",
     ),
