@@ -278,31 +278,28 @@ async def test_a_changed_tool_is_withheld_until_it_is_approved(tmp_path: Path) -
     async with calling(front) as client:
         crm.server.add_tool(delete, replace=True)
         crm.server.add_tool(export)
-        assert {tool.name for tool in await client.list_tools()} == {"crm__read", "crm__rename"}
+        rest = {"crm__read", "crm__rename", "crm__export"}  # an added tool is pinned now
+        assert {tool.name for tool in await client.list_tools()} == rest
         with pytest.raises(McpError, match="Unknown tool"):
             await client.call_tool("crm__delete", {"id": "1"})
         assert crm.ran == []
-        withheld = {each.difference.name: each for each in protections.pinned.withheld()}
-        assert {name: each.difference.how for name, each in withheld.items()} == {
-            "delete": "changed",
-            "export": "added",
-        }
-        assert "mallory" in withheld["delete"].difference.now
-        assert "mallory" not in withheld["delete"].difference.was
-        assert protections.pinned.approve([withheld["export"].id], "ada") == 1
-        assert {tool.name for tool in await client.list_tools()} == {
-            "crm__read",
-            "crm__rename",
-            "crm__export",
-        }
+        (withheld,) = protections.pinned.withheld()
+        assert withheld.difference.name == "delete"
+        assert "mallory" in withheld.difference.now
+        assert "mallory" not in withheld.difference.was
         # What was shown is what is approved: another change in between has another id.
         crm.server.add_tool(lambda id: "", name="delete", description="Harmless.", replace=True)
         await client.list_tools()
-        assert protections.pinned.approve([withheld["delete"].id], "ada") == 0
-        assert "crm__delete" not in {tool.name for tool in await client.list_tools()}
+        assert protections.approve([withheld.id], "ada") == 0
+        assert {tool.name for tool in await client.list_tools()} == rest
+        (pending,) = protections.approvals()
+        assert protections.approve([pending.id], "ada") == 1
+        assert {tool.name for tool in await client.list_tools()} == {*rest, "crm__delete"}
+        crm.server.add_tool(lambda: "", name="export", description="Not as before.", replace=True)
+        assert "crm__export" not in {tool.name for tool in await client.list_tools()}
     events = [(entry["event"], entry.get("name")) for entry in audit.recent]
-    assert ("withheld", "delete") in events
-    assert ("approved", "export") in events
+    for event in (("withheld", "delete"), ("approved", "delete"), ("pinned", "export")):
+        assert event in events
 
 
 async def test_pins_outlive_the_process_and_show_what_another_approved(tmp_path: Path) -> None:

@@ -24,10 +24,7 @@ log = logging.getLogger("interlock.gateway")
 
 _MOST_NOTED = 20_000  # features that are known to have been scanned, or to be withheld
 _MOST_LISTS = 64  # lists whose admitted part is remembered: several views and principals share them
-_WHY = {
-    "changed": "It has changed since it was pinned.",
-    "added": "It was added after the server was pinned.",
-}
+_WHY = "It has changed since it was pinned."
 
 
 class WithheldFeature(Struct, frozen=True, kw_only=True):
@@ -58,11 +55,13 @@ class _Admitted(Struct, frozen=True):
 
 
 class PinnedFeatures:
-    """Pins the tools and prompts of each server when it is first seen, and withholds those that
-    differ later, until they are approved.
+    """Pins each tool and prompt of a server when it is first seen, and withholds it while it
+    differs from that, until it is approved.
 
     The first sight is trusted: pins show changes, and do not show that a server was honest from the
-    beginning. What the threat scan suspects is recorded in the audit once, and is not withheld.
+    beginning. A tool that is added later is pinned then, and recorded in the audit: what a server
+    offers may depend on the user and on the time. What the threat scan suspects is recorded in the
+    audit once, and is not withheld.
 
     Args:
         pins: The pins of all servers; None to pin nothing.
@@ -118,7 +117,11 @@ class PinnedFeatures:
             return _Admitted(offered, self._generation, offered, {})
         features = ServerFeatures(tools=offered.tools, prompts=offered.prompts)
         find = self._pins.seen if self._pins.known(server) else self._pins.first
-        differences = [each for each in find(server, features) if each.how != "gone"]
+        found = find(server, features)
+        if added := [each for each in found if each.how == "added"]:
+            for each in self._pins.approve_all(server, added):
+                self._audit.note("pinned", _entry(server, each))
+        differences = [each for each in found if each.how == "changed"]
         if not differences:
             return _Admitted(offered, self._generation, offered, {})
         withheld = [_withheld(server, each, offered) for each in differences]
@@ -161,7 +164,8 @@ class PinnedFeatures:
             pins.seen(feature.server, feature.features)
             if pins.approve(feature.server, feature.difference):
                 count += 1
-                self._audit.note("approved", {**_entry(feature), "by": by})
+                entry = _entry(feature.server, feature.difference)
+                self._audit.note("approved", {**entry, "by": by})
         if count:
             self.refresh()
         return count
@@ -186,7 +190,8 @@ class PinnedFeatures:
                 feature.server,
                 feature.why,
             )
-            self._audit.note("withheld", _entry(feature))
+            entry = _entry(feature.server, feature.difference)
+            self._audit.note("withheld", {**entry, "why": feature.why})
 
     # -- the threat scan ---------------------------------------------------------------------------
 
@@ -264,15 +269,14 @@ def _withheld(server: str, difference: PinDifference, offered: Offered) -> Withh
         server=server,
         features=features,
         difference=difference,
-        why=_WHY[difference.how],
+        why=_WHY,
     )
 
 
-def _entry(feature: WithheldFeature) -> dict[str, str]:
+def _entry(server: str, difference: PinDifference) -> dict[str, str]:
     return {
-        "server": feature.server,
-        "kind": feature.difference.kind,
-        "name": feature.difference.name,
-        "why": feature.why,
-        "digest": feature.difference.digest,
+        "server": server,
+        "kind": difference.kind,
+        "name": difference.name,
+        "digest": difference.digest,
     }
