@@ -116,7 +116,9 @@ async def test_a_changed_tool_is_approved_by_the_command(tmp_path: Path) -> None
         found = await asyncio.to_thread(made.command, "status", "gateway.toml", "--json")
         ids = {each["id"] for state in json.loads(found.stdout) for each in state["approvals"]}
         assert len(ids) == 1
-        approved = await asyncio.to_thread(made.command, "approve", *ids, "--file", "gateway.toml")
+        approved = await asyncio.to_thread(
+            made.command, "approve", ids.pop(), "--file", "gateway.toml"
+        )
         assert approved.returncode == 0, approved.stderr
         for _ in range(6):
             async with made.client() as client:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from interlock.types import Tool, ToolAnnotations
@@ -45,7 +47,7 @@ SAFE = Tool(
         ({"principal": "ada", "view": "sales"}, False),
     ],
 )
-def test_whom_a_rule_fits(conditions: dict[str, str], fits: bool) -> None:
+def test_whom_a_rule_fits(conditions: dict[str, Any], fits: bool) -> None:
     """All conditions must hold; a rule that does not fit leaves the call to the default."""
     policy = Policy([Rule(decision="deny", **conditions)], default="allow")
     assert policy.judge("crm", READ, {}, False, requester=ADA).decision == (
@@ -57,7 +59,8 @@ def test_whom_a_rule_fits(conditions: dict[str, str], fits: bool) -> None:
 
 @pytest.mark.parametrize("name", ["principal", "scope", "view", "client"])
 def test_a_caller_without_a_principal_has_nothing_that_a_rule_could_name(name: str) -> None:
-    policy = Policy([Rule(decision="allow", **{name: "?*"})], default="deny")
+    condition: dict[str, Any] = {name: "?*"}
+    policy = Policy([Rule(decision="allow", **condition)], default="deny")
     assert policy.judge("crm", READ, {}, False).decision == "deny"
     assert policy.hides("crm", READ, False)
 

@@ -104,4 +104,4 @@ async def test_it_offers_what_the_server_behind_offers(chain: Chain) -> None:
     read = await chain.client.read_resource("note://one")
     assert read.contents[0].text == "Buy milk"
     prompt = await chain.client.get_prompt("greeting", {"name": "Ada"})
-    assert prompt.messages[0].content.text == "Greet Ada."  # type: ignore[union-attr]  # it is text
+    assert prompt.messages[0].content.text == "Greet Ada."

@@ -120,7 +120,7 @@ async def test_a_denied_tool_is_hidden_from_those_who_may_not_call_it() -> None:
     ],
 )
 async def test_visibility_by_view_client_and_principal(
-    condition: dict[str, str], seen: bool
+    condition: dict[str, Any], seen: bool
 ) -> None:
     front = protected(
         Crm(), Protections(policy=Policy([Rule(decision="allow", **condition)], default="deny"))

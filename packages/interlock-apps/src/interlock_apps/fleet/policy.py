@@ -18,6 +18,8 @@ from .pins import digest_of
 
 Choice = Literal["allow", "ask", "deny"]  # the decision about a call
 HINTS = ("read_only", "destructive", "idempotent", "open_world")
+_STRICTEST_FIRST: tuple[Choice, ...] = ("deny", "ask", "allow")
+_VERBS: Mapping[Choice, str] = {"deny": "denies", "ask": "asks", "allow": "allows"}
 CALLER_CONDITIONS = ("principal", "scope", "view", "client")
 """The conditions of a rule about the caller; only a gateway has more than one caller."""
 
@@ -200,12 +202,11 @@ class Policy:
         for rule in self.rules:
             if _is_about_servers(rule) and _fits_caller(rule, server, requester):
                 found.setdefault(rule.decision, rule)
-        if rule := found.get("deny"):
-            return Verdict(decision="deny", rule=rule, why=_why("denies", rule))
-        if rule := found.get("ask"):
-            return Verdict(decision="ask", rule=rule, why=_why("asks", rule))
-        if rule := found.get("allow"):
-            return Verdict(decision="allow", rule=rule, why=_why("allows", rule))
+        for decision in _STRICTEST_FIRST:
+            if decision in found:
+                rule = found[decision]
+                why = _why(_VERBS[decision], rule)
+                return Verdict(decision=decision, rule=rule, why=why)
         if self.default == "deny":
             return Verdict(decision="deny", why="No rule allows this.")
         return Verdict(decision="allow", why="It reads, and no rule denies this.")
