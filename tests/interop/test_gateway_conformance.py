@@ -21,6 +21,13 @@ from tests.ports import free_port
 pytestmark = pytest.mark.interop
 
 REVISIONS = ("2025-11-25", "2026-07-28")
+OTHERWISE = {
+    "server-sse-polling": "the tool closes the stream of its own connection; the stream between the"
+    " client and the gateway is the gateway's, and stays open",
+    "tasks-required-task-error": "the gateway waits for the task in place of a client that has no"
+    " tasks, so that there is a result and no error",
+}
+"""The unscored scenarios whose outcome the gateway changes on purpose, each with the reason."""
 MAKERS = ("python-2", "typescript-2", "fastmcp")
 
 
@@ -71,11 +78,14 @@ def peer(command: Sequence[str], log: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_our_server_through_the_gateway(suite: Suite, revision: str, tmp_path: Path) -> None:
-    """Every scenario that passes without the gateway passes through it."""
+    """Every scenario that passes without the gateway passes through it: the same score."""
     serve = partial(through, serve=conformance.served)
     done = conformance.run_leg(suite, "server", revision, tmp_path, serve)
     assert len(done.verdicts) > 20
-    assert not done.problems(), "\n".join(done.problems())
+    failed = [verdict for verdict in done.failures if verdict.scenario not in OTHERWISE]
+    assert not failed, "\n".join(verdict.why() for verdict in failed)
+    assert not [v for v in done.failures if v.group == "scored"]
+    assert not done.surprises
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -96,7 +106,7 @@ def test_servers_of_other_makers_through_the_gateway(
     after = conformance.run_leg(suite, "server", revision, tmp_path / "through", behind)
     passed = passing(direct)
     assert len(passed) >= 5, "\n".join(direct.problems())
-    lost = passed - passing(after)
+    lost = passed - passing(after) - OTHERWISE.keys()
     assert not lost, "\n".join(v.why() for v in after.verdicts if v.scenario in lost)
 
 

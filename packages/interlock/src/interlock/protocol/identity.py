@@ -8,6 +8,7 @@ from collections.abc import Callable
 from copy import copy
 from functools import lru_cache
 from typing import Any
+from weakref import WeakSet
 
 from msgspec.structs import replace
 
@@ -78,6 +79,8 @@ class Identity:
             encode_json(info),
         )
         self.stateless_revisions = frozenset(self.revisions) & frozenset(STATELESS_REVISIONS)
+        # The same server as other transports see it.
+        self._others: WeakSet[Identity] = WeakSet()
         self.offer(extensions)
 
     @property
@@ -90,7 +93,11 @@ class Identity:
         self._instructions[0] = text
 
     def offer(self, extensions: ExtensionMessages) -> None:
-        """Set the messages of the extensions; before the server runs."""
+        """Set the messages of the extensions, for all transports."""
+        for identity in (self, *self._others):
+            identity._set(extensions)
+
+    def _set(self, extensions: ExtensionMessages) -> None:
         self.extensions = extensions
         self.requests: dict[str, type[Any]] = {**_core_requests(), **extensions.requests}
         for method in ("initialize", "subscriptions/listen"):
@@ -107,6 +114,7 @@ class Identity:
         capabilities = self.capabilities
         other.capabilities = lambda caller: capabilities(change(caller))
         other._seen_as = change
+        self._others.add(other)
         return other
 
     def offered(self, caller: Caller) -> t.ServerCapabilities:
