@@ -34,7 +34,9 @@ from interlock import (
 )
 from interlock.types import CreateMessageResult
 from interlock.wire.revisions import R3, R4, R5
+from interlock_issuer import User as Person
 from tests.gateway.made import client, entries, made
+from tests.gateway.test_identity import browser, town, visiting
 
 USERS = ("ada", "bob", "eve")
 SERVERS = ("board", "desk", "lab")
@@ -317,7 +319,7 @@ def check(done: Round, count: int) -> None:
 
 async def test_nothing_crosses_between_users(tmp_path: Path) -> None:
     """A sample of the interleavings."""
-    check(await play(tmp_path, 40, 1, 0.01), 40)
+    check(await play(tmp_path, 20, 1, 0.01), 20)
 
 
 @pytest.mark.endurance(seconds=90)
@@ -326,6 +328,38 @@ async def test_nothing_crosses_in_ten_thousand_interleavings(
 ) -> None:
     """Drawn anew by each seed."""
     check(await play(tmp_path, 10_000, pytestconfig.option.seed, 0.003), 10_000)
+
+
+async def as_themselves(count: int, seed: int) -> None:
+    """Let three users log in to one server, and call it at once under their own accounts."""
+    chance = random.Random(seed)
+    async with AsyncExitStack() as stack:
+        there = await stack.enter_async_context(town())
+        clients: dict[str, Client] = {}
+        for name in USERS:
+            there.people.person = Person(f"{name}-there", name, {})
+            mine = await stack.enter_async_context(browser())
+            caller = there.client(name, visiting(mine, []), revision=chance.choice((R4, R5)))
+            clients[name] = await stack.enter_async_context(caller)
+            assert (await clients[name].call_tool("crm__who")).text == f"{name}-there"
+
+        async def call(name: str) -> None:
+            found = await clients[name].call_tool("crm__who")
+            assert found.text == f"{name}-there"
+
+        for _ in range(count):
+            names = chance.choices(USERS, k=6)
+            await asyncio.gather(*(call(name) for name in names))
+
+
+async def test_each_user_acts_under_their_own_account() -> None:
+    """With real tokens: the server behind is guarded, and says whose token a call had."""
+    await as_themselves(10, 1)
+
+
+@pytest.mark.endurance(seconds=20)
+async def test_nobody_acts_under_another_account(pytestconfig: pytest.Config) -> None:
+    await as_themselves(2_000, pytestconfig.option.seed)
 
 
 def test_a_leak_is_found() -> None:

@@ -16,7 +16,7 @@ async def test_the_first_skill_is_added_while_the_server_runs() -> None:
     async with AsyncExitStack() as stack:
         url = await served(server, stack)
         async with Client(url) as client:
-            assert not (client.server_capabilities.extensions or {})
+            assert not client.server_capabilities.extensions
         server.add_skill("letters", {"SKILL.md": LETTERS})
         async with Client(url) as client:
             (skill,) = await client.list_skills()
