@@ -22,7 +22,7 @@ from interlock.types import INTERNAL_ERROR
 
 from .asked import Asked
 
-log = logging.getLogger("interlock.gateway")
+log = logging.getLogger("interlock_apps.gateway")
 
 MOST_WAITING = 10_000
 """Entries that wait to be written. Without `required`, further ones are lost, and counted."""

@@ -16,7 +16,7 @@ from ..fleet.policy import Verdict
 from .asked import Asked
 from .settings import HookMode
 
-log = logging.getLogger("interlock.gateway")
+log = logging.getLogger("interlock_apps.gateway")
 
 HookFunction = Callable[[Asked], Awaitable[Verdict]]
 

@@ -20,7 +20,7 @@ from ..fleet.questions import Warned
 from ..fleet.threat_scan import of_prompt, of_tools
 from .audit import GatewayAudit
 
-log = logging.getLogger("interlock.gateway")
+log = logging.getLogger("interlock_apps.gateway")
 
 _MOST_NOTED = 20_000  # features that are known to have been scanned, or to be withheld
 _MOST_LISTS = 64  # lists whose admitted part is remembered: several views and principals share them
