@@ -170,10 +170,11 @@ class GatewayAudit:
     Hazard: the chain has no key. Keep the last hash of `check` elsewhere.
 
     Args:
-        options: What is recorded.
+        options: What is recorded; by default the recent entries in memory.
     """
 
-    def __init__(self, options: AuditOptions = AuditOptions()) -> None:  # noqa: B008  # frozen
+    def __init__(self, options: AuditOptions | None = None) -> None:
+        options = options or AuditOptions()
         self.options = options
         self._log: AuditLog | None = None
         self._writer: AuditWriter | None = None

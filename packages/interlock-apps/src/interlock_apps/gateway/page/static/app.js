@@ -159,7 +159,11 @@ function Views() {
                 ${one.scopes.length > 0 && html` · needs <${Say} text=${one.scopes.join(" ")} />`}
               </p>
               ${one.left_out.map(
-                (words) => html`<p class="card-error wrap" key=${words}><${Say} text=${words} /></p>`,
+                (words) => html`
+                <p class="card-error wrap" key=${words}>
+                  <${Say} text=${words} />
+                </p>
+              `,
               )}
             </li>
           `,
@@ -168,6 +172,14 @@ function Views() {
     </section>
   `;
 }
+
+/** One form of a tool: text of its server, with line breaks. */
+const Form = ({ title, text }) => html`
+  <h3>${title}</h3>
+  <pre class="form wrap" tabindex="0" aria-label=${title}>
+    <${Say} text=${text} />
+  </pre>
+`;
 
 /** What was pinned and what is offered now, and the button that approves it. */
 function Comparison({ one, onClose }) {
@@ -190,16 +202,8 @@ function Comparison({ one, onClose }) {
       `}
     >
       <p>${visible(one.why)} A model reads all of this text. Approve it only if you trust it.</p>
-      ${
-        one.before &&
-        html`
-          <h3>As it was pinned</h3>
-          <pre class="form wrap" tabindex="0" aria-label="As it was pinned"><${Say}
-            text=${one.before} /></pre>
-        `
-      }
-      <h3>As it is now</h3>
-      <pre class="form wrap" tabindex="0" aria-label="As it is now"><${Say} text=${one.after} /></pre>
+      ${one.before && html`<${Form} title="As it was pinned" text=${one.before} />`}
+      <${Form} title="As it is now" text=${one.after} />
     <//>
   `;
 }
