@@ -15,7 +15,7 @@ ALLOWED = (
     "interlock.wire",
     "interlock.protocol",
     "interlock.transport.http.legacy.sessions",
-    "interlock.integrations.client_session",  # has the methods of a class of another package
+    "interlock.integrations.mcp_session",  # has the methods of a class of another package
 )
 WORD = re.compile("initiali[sz]e", re.IGNORECASE)
 

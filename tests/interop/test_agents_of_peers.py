@@ -24,6 +24,15 @@ pytestmark = pytest.mark.interop
 
 LIBRARY = TOP / "packages" / "interlock" / "src"
 PAGE = TOP / "docs" / "guide" / "frameworks.md"
+FACE = {
+    "server": "catalogue",
+    "is a session": True,
+    "counted": "counted to 1",
+    "reported": [[1, 1, "at 1"]],
+    "template": "note://people/{name}",
+    "completed": ["ada", "alan"],
+    "listed": [16, 2, 2],
+}
 REPORTED = [["count", 1, 2, "at 1"], ["count", 2, 2, "at 2"]]
 
 
@@ -86,7 +95,7 @@ async def test_an_agent_of_langchain(
     """Results, data, a picture, failures, a question, progress and cancellation; and the tools of
     their adapters over our session."""
     found = await explored("langchain", way, installed, tmp_path)
-    added, weather, media, failed, guest, wrong, counted, echoed, theirs = found["seen"]
+    added, weather, media, failed, guest, wrong, counted, echoed, theirs, face = found["seen"]
     assert added == ["3", "success", {"structured_content": {"result": 3}}]
     assert weather[2] == {"structured_content": {"city": "Oslo", "celsius": 21.5}}
     assert [block["type"] for block in media[0]] == ["image", "text"]
@@ -98,8 +107,9 @@ async def test_an_agent_of_langchain(
     assert echoed == "hello"
     assert "5" in theirs[0]
     assert theirs[2]
+    assert face == {**FACE, "errors": [-32602, 408]}
     assert found["reported"] == REPORTED
-    assert found["cancelled"] == [True, 1]
+    assert found["cancelled"]
 
 
 @pytest.mark.parametrize("way", ["stdio", "http"])
@@ -117,7 +127,7 @@ async def test_an_agent_of_pydantic_ai(
     assert wrong[1] == "failed"
     assert counted == ["counted to 2", "success"]
     assert found["reported"] == REPORTED
-    assert found["cancelled"] == [True, 1]
+    assert found["cancelled"]
 
 
 @pytest.mark.parametrize("way", ["stdio", "http"])
@@ -127,7 +137,8 @@ async def test_an_agent_of_openai_agents(
     """Results, a picture, failures, a question, progress and cancellation; prompts and
     resources."""
     found = await explored("openai-agents", way, installed, tmp_path)
-    added, weather, media, failed, guest, wrong, counted, rest = map(str, found["seen"])
+    *seen, face, rest = found["seen"]
+    added, weather, media, failed, guest, wrong, counted = map(str, seen)
     assert "3" in added
     assert "21.5" in weather
     assert "data:image/png;base64," in media
@@ -135,10 +146,10 @@ async def test_an_agent_of_openai_agents(
     assert "accept Ann 42" in guest
     assert "Invalid arguments" in wrong
     assert "counted to 2" in counted
-    assert "Nothing new." in rest
-    assert "Greet Ann." in rest
+    assert rest == ["catalogue", ["note://board", "note://pixel"], "Nothing new.", "Greet Ann."]
+    assert face == {**FACE, "errors": [-32602, -32001]}
     assert found["reported"] == REPORTED
-    assert found["cancelled"] == [True, 1]
+    assert found["cancelled"]
 
 
 CALLS = Answer((("add", {"a": 1, "b": 2}), ("media", {}), ("fail", {}), ("ask_guest", {})))

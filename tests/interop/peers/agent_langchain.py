@@ -11,10 +11,11 @@ from typing import Any
 
 import adapters
 import langchain_agent
-from agent_turns import Progress, explore
+from agent_turns import Progress, explore, face
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from mcp import McpError
 
 from interlock import Client
 from interlock.integrations import langchain_tools
@@ -45,6 +46,7 @@ async def run(client: Client, calls: list[tuple[str, dict[str, Any]]], report: P
     if len(calls) > 1:
         seen.append(await directly(client))
         seen.append(await through_their_adapters(client))
+        seen.append(await face(client, McpError))
     return seen
 
 

@@ -11,8 +11,9 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import agents_sdk
-from agent_turns import Progress, explore
+from agent_turns import Progress, explore, face
 from agents import Model, ModelResponse, Usage
+from mcp import MCPError
 from openai.types.responses import (
     ResponseFunctionToolCall,
     ResponseOutputMessage,
@@ -74,6 +75,7 @@ async def run(client: Client, calls: list[tuple[str, dict[str, Any]]], report: P
             resources = await server.list_resources()
             board = await server.read_resource("note://board")
             prompt = await server.get_prompt("greet", {"name": "Ann"})
+        seen.append(await face(client, MCPError))
         seen.append(
             [
                 server.name,

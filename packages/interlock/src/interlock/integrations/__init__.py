@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 from ..lazy_names import lazily
 
 if TYPE_CHECKING:
-    from .client_session import client_session
     from .functions import FunctionList
     from .langchain import langchain_tools
+    from .mcp_session import client_session
     from .model_calls import OnToolProgress
     from .openai_agents import openai_agents_server
     from .providers import Interface, function_list
     from .pydantic_ai import pydantic_ai_toolset
 
 _ROOMS = {
-    ".client_session": ("client_session",),
+    ".mcp_session": ("client_session",),
     ".functions": ("FunctionList",),
     ".langchain": ("langchain_tools",),
     ".model_calls": ("OnToolProgress",),

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Self
 
 from ..client.app import Client
-from .client_session import client_session
+from .mcp_session import client_session
 from .mcp_types import as_mcp
 from .model_calls import ModelCalls, OnToolProgress, wire_form
 
