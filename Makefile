@@ -28,7 +28,7 @@ SEED ?=
 DURATION ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test test-peers endurance coverage peers-table test-busy check check-all-pythons conformance compiled programs peers types lint javascript format dist bench lock clean
+.PHONY: help install dev demo test test-peers endurance coverage peers-table test-busy check check-all-pythons conformance compiled programs peers types lint javascript format dist images docs bench lock clean
 
 help:
 	@echo 'make install   leaves $(BIN)/interlock behind'
@@ -42,7 +42,9 @@ help:
 	@echo 'make check-all-pythons   the quick tests under each other Python 3.11 to 3.14 that is installed'
 	@echo 'make test-busy   the tests that touch the clock, three times beside three busy loops'
 	@echo 'make conformance   runs the public conformance suite, which it installs with a Node of its own'
-	@echo 'make dist      builds the wheels of all distributions into dist/'
+	@echo 'make dist      builds the wheels and sources of all distributions into dist/'
+	@echo 'make docs      builds the documentation site into build/site/'
+	@echo 'make images    builds the container images, where there is a builder'
 	@echo 'make types | lint | javascript | format | bench | lock | clean'
 
 install: $(VENV)/.installed
@@ -112,9 +114,17 @@ format: dev
 	@$(BIN)/ruff format --quiet
 	@$(BIN)/python -m scripts.javascript --format
 
-# The wheels of all distributions, in dist/.
+# The wheels and sources of all distributions, in dist/; with TAG=v1.2.3 only if that is their version.
 dist: dev
-	@$(BIN)/python scripts/dist.py
+	@$(BIN)/python scripts/dist.py $(TAG:%=--tag %)
+
+# The container images; where no builder answers, it says so.
+images: dist
+	@$(BIN)/python scripts/images.py
+
+# The documentation site, with tools of its own. It can be read from the disk, without a web server.
+docs: $(VENV)-docs/.installed
+	@$(VENV)-docs/bin/python -m scripts.site
 
 bench: dev
 	@$(BIN)/python -m benchmarks
@@ -158,6 +168,12 @@ $(VENV)/.dev: requirements/dev.txt scripts/test_paths.py $(VENV)/.installed
 	@echo 'installing what the tests need into $(VENV) ...'
 	@$(PIP) install $(LOCKED) -r $<
 	@$(BIN)/python scripts/test_paths.py
+	@touch $@
+
+$(VENV)-docs/.installed: requirements/docs.txt $(PACKAGES:%=packages/%/pyproject.toml) | $(VENV)-docs/bin/python
+	@echo 'installing what the documentation needs into $(VENV)-docs ...'
+	@$(PIP_OF) -m pip --disable-pip-version-check --python $(VENV)-docs/bin/python install $(LOCKED) -r $<
+	@$(PIP_OF) -m pip --disable-pip-version-check --python $(VENV)-docs/bin/python install --quiet --no-deps --no-build-isolation $(PACKAGES:%=--editable packages/%)
 	@touch $@
 
 $(VENV)-lock/.installed: requirements/lock.txt | $(VENV)-lock/bin/python

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from interlock import Csp, ResourceContents, Server
-from interlock.cli.project import new
+from interlock.cli.new.command import new
 from interlock.cli.run.loading import load_server
 from interlock.models.scripted import call
 from interlock.types import APP_MIME_TYPE

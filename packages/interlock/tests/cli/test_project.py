@@ -12,13 +12,17 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 from interlock import __version__
-from interlock.cli.project import package_name
+from interlock.cli.new.command import package_name
 from tests.cli.conftest import Command, Program
 
 FILES = [
+    ".dockerignore",
+    ".github/workflows/test.yml",
     ".gitignore",
+    "Dockerfile",
     "README.md",
     "pyproject.toml",
     "src/hello_world/__init__.py",
@@ -26,21 +30,31 @@ FILES = [
     "tests/test_server.py",
 ]
 SERVER = "src/hello_world/server.py"
-PAGE = "src/hello_world/greeting.html"
+MORE = {
+    "--app": ["src/hello_world/greeting.html"],
+    "--http": [],
+    "--skill": ["src/hello_world/skills/greeting/SKILL.md"],
+}
+"""The options, each with the files that it adds; each adds a test too."""
+
+KINDS = pytest.mark.parametrize(
+    "options",
+    [(), ("--app",), ("--http",), ("--skill",), tuple(MORE)],
+    ids=["plain", "app", "http", "skill", "everything"],
+)
 
 
-APP = pytest.mark.parametrize("app", [False, True], ids=["plain", "app"])
-
-
-@APP
-def test_a_new_project_runs_and_passes_its_test(interlock: Command, home: Path, app: bool) -> None:
+@KINDS
+def test_a_new_project_runs_and_passes_its_test(
+    interlock: Command, home: Path, options: tuple[str, ...]
+) -> None:
     """Its files, its test by pytest, its server by the command, as the words at the end say."""
-    result = interlock("new", "hello-world", *(["--app"] if app else []))
+    result = interlock("new", "hello-world", *options)
     assert result.exit_code == 0
     assert f"cd hello-world\n  interlock call {SERVER} greet name=Ada" in result.stdout
     folder = home / "hello-world"
     found = [p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()]
-    assert sorted(found) == sorted([*FILES, *([PAGE] if app else [])])
+    assert sorted(found) == sorted(sum((MORE[option] for option in options), FILES))
     project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
     assert (project["name"], project["dependencies"]) == (
         "hello-world",
@@ -55,18 +69,19 @@ def test_a_new_project_runs_and_passes_its_test(interlock: Command, home: Path, 
         timeout=120,
     )
     assert tested.returncode == 0, tested.stdout
-    assert f"{3 if app else 2} passed" in tested.stdout
+    assert f"{2 + len(options)} passed" in tested.stdout
     assert interlock("call", folder / SERVER, "greet", "name=Ada").stdout == "Hello, Ada!\n"
-    assert (
-        interlock("call", "greet", "name=Ada", "loud=true", "--", sys.executable, folder / SERVER)
-    ).stdout == "HELLO, ADA!\n"
+    if "--http" not in options:  # its program serves over stdio
+        program = ("--", sys.executable, folder / SERVER)
+        called = interlock("call", "greet", "name=Ada", "loud=true", *program)
+        assert called.stdout == "HELLO, ADA!\n"
 
 
 @pytest.mark.endurance(seconds=6)
-@APP
-def test_a_new_project_is_clean(interlock: Command, home: Path, app: bool) -> None:
+@KINDS
+def test_a_new_project_is_clean(interlock: Command, home: Path, options: tuple[str, ...]) -> None:
     """It type-checks strictly and the linter has nothing to say: a good start."""
-    interlock("new", "hello", *(["--app"] if app else []))
+    interlock("new", "hello", *options)
     for command in (
         ["ruff", "check", "."],
         ["ruff", "format", "--check", "."],
@@ -81,6 +96,20 @@ def test_a_new_project_is_clean(interlock: Command, home: Path, app: bool) -> No
             timeout=120,
         )
         assert checked.returncode == 0, checked.stdout
+
+
+def test_the_workflow_of_a_new_project_uses_what_it_has(interlock: Command, home: Path) -> None:
+    """Its steps are in the README too, or lint the server, and no step needs a secret."""
+    interlock("new", "hello-world")
+    text = (home / "hello-world" / ".github" / "workflows" / "test.yml").read_text()
+    workflow = yaml.safe_load(text)
+    assert workflow["permissions"] == {"contents": "read"}
+    job = workflow["jobs"]["test"]
+    assert job["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13", "3.14"]
+    runs = [step["run"].removeprefix("python -m ") for step in job["steps"] if "run" in step]
+    readme = (home / "hello-world" / "README.md").read_text()
+    assert all(f"    {run}\n" in readme for run in runs), runs
+    assert "secrets" not in text
 
 
 NAMES = {

@@ -18,6 +18,8 @@ from packaging.utils import canonicalize_name
 
 from scripts.peers import LOCKED, installer
 from tests.cli.conftest import Command
+from tests.ports import free_port
+from tests.shipping.dockerfiles import parse
 
 ROOT = Path(__file__).resolve().parents[4]
 # What the project needs besides ours, with all that these need: its backend, its tests, its extras
@@ -49,16 +51,17 @@ def environment(tmp_path: Path) -> Path:
 
 
 @pytest.mark.endurance(seconds=15)
-@pytest.mark.parametrize("app", [False, True], ids=["plain", "app"])
+@pytest.mark.parametrize("options", [(), ("--app", "--http", "--skill")], ids=["plain", "all"])
 def test_every_command_of_the_readme_works(
-    interlock: Command, home: Path, wheels: Path, environment: Path, app: bool
+    interlock: Command, home: Path, wheels: Path, environment: Path, options: tuple[str, ...]
 ) -> None:
     """Installed without an index from our wheel, tested, listed, called, served, and built into a
     wheel of its own.
 
-    The page of its app is in that wheel too.
+    The page of its app and its skill are in that wheel too. The command of a project for HTTP
+    starts with the variables of its Dockerfile, until the health check there succeeds.
     """
-    assert interlock("new", "hello-world", *(["--app"] if app else [])).exit_code == 0
+    assert interlock("new", "hello-world", *options).exit_code == 0
     folder = home / "hello-world"
     env = {
         name: value
@@ -78,10 +81,12 @@ def test_every_command_of_the_readme_works(
             done.append(_run([*pip, *words, *offline], folder, env))
         elif "--http" in command:
             _serve_over_http(command, folder, env)
+        elif command == "hello-world" and options:
+            _start_as_in_its_image(folder, env)
         else:
             done.append(_run(["sh", "-c", command], folder, env))
     said = "".join(done)
-    assert f"{3 if app else 2} passed" in said
+    assert f"{2 + len(options)} passed" in said
     assert "Hello, Ada!" in said
     assert "greet (name: string, loud?: boolean)" in said
     assert "+++" in said  # what --dry-run shows
@@ -90,13 +95,15 @@ def test_every_command_of_the_readme_works(
     assert built.name == "hello_world-0.1.0-py3-none-any.whl"
     _run([*pip, "uninstall", "--yes", "hello-world"], folder, env)
     _run([*pip, "install", "--no-deps", "--no-index", str(built)], folder, env)
-    told = _run(["interlock", "call", "greet", "name=Ada", "--", "hello-world"], home, env)
+    over_stdio = "from hello_world.server import server; server.run()"
+    program = ["--", "python", "-c", over_stdio] if options else ["--", "hello-world"]
+    told = _run(["interlock", "call", "greet", "name=Ada", *program], home, env)
     assert told == "Hello, Ada!\n"
-    if app:
-        page = _run(
-            ["interlock", "read", "ui://hello-world/greeting", "--", "hello-world"], home, env
-        )
+    if options:
+        page = _run(["interlock", "read", "ui://hello-world/greeting", *program], home, env)
         assert page.startswith("<!doctype html>")
+        skill = _run(["interlock", "read", "skill://greeting/SKILL.md", *program], home, env)
+        assert skill.startswith("---\nname: greeting\n")
 
 
 def _commands(readme: Path) -> Iterator[str]:
@@ -118,6 +125,25 @@ def _serve_over_http(command: str, folder: Path, env: dict[str, str]) -> None:
             )
         finally:
             process.terminate()
+
+
+def _start_as_in_its_image(folder: Path, env: dict[str, str]) -> None:
+    """Run the entry point of the Dockerfile with its variables, but on a free port of the loopback
+    address, until its health check succeeds."""
+    (stage,) = parse((folder / "Dockerfile").read_text(encoding="utf-8"))[-1:]
+    entry, probe = stage.last("ENTRYPOINT"), stage.last("HEALTHCHECK")
+    assert entry is not None
+    assert probe is not None
+    env = env | {"HOST": "127.0.0.1", "PORT": str(free_port())}
+    with subprocess.Popen(
+        entry.command() or [], cwd=folder, env=env, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            while subprocess.run(probe.command() or [], env=env, capture_output=True).returncode:
+                assert process.poll() is None, process.communicate()
+        finally:
+            process.terminate()
+            process.communicate(timeout=60)
 
 
 def _run(command: Sequence[str], folder: Path, env: dict[str, str] | None = None) -> str:

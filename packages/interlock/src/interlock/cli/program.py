@@ -32,7 +32,7 @@ COMMANDS: Final[dict[str, Row]] = {
         "interlock.cli.bridge:bridge",
     ),
     "new": Row(
-        "Create a small project with a server and its test.", _MAKE, "interlock.cli.project:new"
+        "Create a small project with a server and its test.", _MAKE, "interlock.cli.new.command:new"
     ),
     "install": Row(
         "Add a server to the configuration of a client.",

@@ -1,0 +1,1 @@
+"""`interlock new`: the command, and the texts of the files that it writes."""
