@@ -34,6 +34,7 @@ PATHS = {
     "gemini": (".gemini/settings.json",) * 3,
     "goose": (".config/goose/config.yaml", ".config/goose/config.yaml",
         "AppData/Roaming/Block/goose/config/config.yaml"),
+    "opencode": (".config/opencode/opencode.json",) * 3,
     "windsurf": (".codeium/windsurf/mcp_config.json",) * 3,
     "zed": (".config/zed/settings.json", ".config/zed/settings.json",
         "AppData/Roaming/Zed/settings.json"),
@@ -43,6 +44,7 @@ KEYS = {
     "codex": "mcp_servers",
     "goose": "extensions",
     "zed": "context_servers",
+    "opencode": "mcp",
 }
 
 BEFORE = {
@@ -98,8 +100,10 @@ def test_in_and_out_again(
     data = read(path)
     entry = data[section].pop("everyday")
     assert data == (reading(path)(before.decode()) if there else {section: {}})
-    command = [entry.get("command") or entry["cmd"], *entry["args"]]
-    assert (entry.get("env") or entry["envs"]) == {"KEY": "a b"}
+    command = entry.get("command") or entry["cmd"]
+    command = command if isinstance(command, list) else [command, *entry["args"]]
+    variables = entry.get("env") or entry.get("envs") or entry["environment"]
+    assert variables == {"KEY": "a b"}
     assert f"it will run: {' '.join(command)}" in result.stdout
     talked = subprocess.run(
         command,

@@ -22,6 +22,7 @@ ENTRIES: dict[str, dict[str, Any]] = {
     "vscode": {"type": "http", "url": URL, "headers": HEADERS},
     "codex": {"url": URL, "http_headers": HEADERS},
     "gemini": {"httpUrl": URL, "headers": HEADERS},
+    "opencode": {"type": "remote", "url": URL, "headers": HEADERS},
     "windsurf": {"serverUrl": URL, "headers": HEADERS},
     "zed": {"url": URL, "headers": HEADERS},
     "goose": {
@@ -85,7 +86,7 @@ def test_a_server_of_somebody_else_is_left_alone(interlock: Command, home: Path)
     assert json.loads(path.read_text())["mcpServers"]["shop"]["url"] == URL
 
 
-@pytest.mark.parametrize("key", ["claude-code", "codex", "gemini", "windsurf", "zed"])
+@pytest.mark.parametrize("key", ["claude-code", "codex", "gemini", "opencode", "windsurf", "zed"])
 def test_the_command_can_use_what_was_installed(interlock: Command, home: Path, key: str) -> None:
     """It knows the words of each client for a URL: nobody listens at this one, and that is what it
     says.

@@ -153,6 +153,16 @@ ZED = """{
   },
 }"""
 
+OPENCODE = """{
+  "$schema": "https://opencode.example/config.json",
+  "mcp": {
+    "maps": {"type": "local", "command": ["uvx", "maps-server", "${NOT_A_VARIABLE}"],
+        "environment": {"KEY": "{env:MAPS_KEY}"}, "timeout": 20000},
+    "remote": {"type": "remote", "url": "https://{env:API_HOST}/mcp", "enabled": false,
+        "headers": {"X-Key": "{env:MAPS_KEY}{env:NOT_SET}"}},
+  },
+}"""
+
 INTERLOCK = """{
   "mcpServers": {
     "mail": {"command": "interlock", "args": ["serve", "mail"], "trusted": true,
@@ -295,6 +305,23 @@ CASES = {
                 "disabled": True,
                 "without": ("delete",),
             }
+        ],
+    ),
+    "opencode": (
+        OPENCODE,
+        [
+            {
+                "id": "maps",
+                "command": ("uvx", "maps-server", "${NOT_A_VARIABLE}"),
+                "env": {"KEY": "maps-5520c"},
+                "start_seconds": 20.0,
+            },
+            {
+                "id": "remote",
+                "url": "https://maps.example.net/mcp",
+                "headers": {"X-Key": "maps-5520c"},
+                "disabled": True,
+            },
         ],
     ),
     "zed": (

@@ -28,6 +28,11 @@ def zed(**keys: Any) -> str:
     return json.dumps({"context_servers": {"before": GOOD, "x": keys, "after": GOOD}})
 
 
+def opencode(**keys: Any) -> str:
+    good = {"type": "local", "command": ["serve"]}
+    return json.dumps({"mcp": {"before": good, "x": keys, "after": good}})
+
+
 def codex(*lines: str) -> str:
     return "\n".join(
         [
@@ -137,6 +142,11 @@ LEFT_OUT = [
         "${config:x} is not a variable that this host knows",
     ),
     (zed(command=5), "its command must be a string, and is a number"),
+    (opencode(type="stdio"), "its type is unknown; known are local and remote"),
+    (opencode(type="local"), "its type is local, and it has no command"),
+    (opencode(type="remote"), "its type is remote, and it has no url"),
+    (opencode(type="local", command="serve"), "its command must be a list of strings"),
+    (opencode(type="local", command=["a", "{file:~/key}"]), "a value from a file"),
     (codex("command = 'a'", "env_vars = ['NOPE']"), "the variable NOPE is not set"),
     (
         codex("command = 'a'", "env_vars = [{ name = 'K', source = 'remote' }]"),

@@ -66,6 +66,11 @@ LOGS = {
         "",
         '{"level":"ERROR","fields":{"message":"Failed to start extension notes"}}',
     ),
+    ("opencode", "linux"): (
+        ".local/share/opencode/log/2026-01-01T120000.log",
+        "",
+        "ERROR 2026-01-01T12:00:01 +2ms service=mcp key=notes error=spawn ENOENT local mcp failed",
+    ),
     ("zed", "linux"): (
         ".local/share/zed/logs/Zed.log",
         "",

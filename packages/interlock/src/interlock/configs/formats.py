@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from .documents import Syntax
 from .drafts import Draft, Fields, SkippedEntry, UnusableEntry
-from .variables import VariableSyntax
+from .variables import VariableSyntax, written_plainly
 
 _HTTP = {"http", "streamable-http", "streamablehttp", "streamable_http"}
 _MILLISECONDS = 0.001
@@ -270,6 +270,51 @@ def _goose(fields: Fields) -> Draft:
     return draft
 
 
+# -- opencode --------------------------------------------------------------------------------------
+
+_OPENCODE_VARIABLE = re.compile(r"\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def _opencode(fields: Fields) -> Draft:
+    """Read an entry of opencode: `command` is a list, and `{env:NAME}` is a variable, which is
+    empty where it is not set.
+    """
+    kind = fields.text("type")
+    if kind not in ("local", "remote"):
+        raise UnusableEntry("its type is unknown; known are local and remote")
+    command = tuple(map(_opencode_text, fields.texts("command") or ()))
+    url = _opencode_text(fields.text("url"))
+    if kind == "local" and not command:
+        raise UnusableEntry("its type is local, and it has no command")
+    if kind == "remote" and not url:
+        raise UnusableEntry("its type is remote, and it has no url")
+    is_local = kind == "local"
+    draft = Draft(
+        command=command[0] if is_local else "",
+        args=command[1:] if is_local else (),
+        env=_opencode_pairs(fields, "environment"),
+        cwd=_opencode_text(fields.text("cwd")),
+        url="" if is_local else url,
+        headers=_opencode_pairs(fields, "headers"),
+        disabled=not fields.flag("enabled", True),
+        start_seconds=fields.seconds("timeout", _MILLISECONDS),
+        syntax=VariableSyntax.SHELL,
+    )
+    fields.note("oauth", _LOGS_IN_BY_ITSELF)
+    return draft
+
+
+def _opencode_pairs(fields: Fields, key: str) -> dict[str, str]:
+    return {name: _opencode_text(text) for name, text in fields.pairs(key).items()}
+
+
+def _opencode_text(text: str) -> str:
+    """Return a text with the variables of opencode in the syntax `${NAME:-}`."""
+    if "{file:" in text:
+        raise UnusableEntry("it takes a value from a file ({file:...}); use {env:NAME}")
+    return _OPENCODE_VARIABLE.sub(r"${\1:-}", written_plainly(text))
+
+
 _SERVERS = (("mcpServers",),)
 VSCODE = Format(
     name="vscode",
@@ -285,6 +330,7 @@ MCP_SERVERS = Format(
 GEMINI = Format(name="gemini", syntax="json", sections=_SERVERS, draft=_gemini, asks=True)
 CODEX = Format(name="codex", syntax="toml", sections=(("mcp_servers",),), draft=_codex)
 GOOSE = Format(name="goose", syntax="yaml", sections=(("extensions",),), draft=_goose)
+OPENCODE = Format(name="opencode", syntax="json", sections=(("mcp",),), draft=_opencode)
 
 _ONLY_GEMINI = {"httpUrl", "trust", "includeTools", "excludeTools"}
 
@@ -295,11 +341,22 @@ def formats_of(document: Mapping[str, Any], syntax: Syntax) -> list[Format]:
         return [CODEX]
     if syntax == "yaml":
         return [GOOSE]
+    if _is_of_opencode(document):
+        return [OPENCODE]
     return [
         GEMINI if format is MCP_SERVERS and _is_of_gemini(document) else format
         for format in (MCP_SERVERS, VSCODE, ZED)
         if any(True for _ in sections_of(document, format))
     ]
+
+
+def _is_of_opencode(document: Mapping[str, Any]) -> bool:
+    """Return whether an entry below `mcp` has a type of opencode; VS Code has a level between."""
+    servers = document.get("mcp")
+    entries = servers.values() if isinstance(servers, Mapping) else ()
+    return any(
+        isinstance(entry, Mapping) and entry.get("type") in ("local", "remote") for entry in entries
+    )
 
 
 def _is_of_gemini(document: Mapping[str, Any]) -> bool:

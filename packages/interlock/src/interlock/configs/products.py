@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from .editors import Editor, editor_for
-from .formats import CODEX, GEMINI, GOOSE, MCP_SERVERS, VSCODE, ZED, Format
+from .formats import CODEX, GEMINI, GOOSE, MCP_SERVERS, OPENCODE, VSCODE, ZED, Format
 from .text_edits import Uneditable
 
 RawEntry = dict[str, Any]
@@ -114,6 +114,11 @@ def _zed_command(command: str, args: list[str], env: dict[str, str], name: str) 
     return {"source": "custom", "command": command, "args": args, "env": env}
 
 
+def _opencode_command(command: str, args: list[str], env: dict[str, str], name: str) -> RawEntry:
+    started = {"type": "local", "command": [command, *args], "enabled": True}
+    return {**started, **({"environment": env} if env else {})}
+
+
 def _goose_entry(name: str, kind: str) -> RawEntry:
     description = f"{name}, an MCP server"
     return {"enabled": True, "type": kind, "name": name, "description": description}
@@ -205,6 +210,13 @@ PRODUCTS: Final[Mapping[str, Product]] = {
         format=GOOSE,
         local=_goose_command,
         remote=_goose_url,
+    ),
+    "opencode": Product(
+        title="opencode",
+        path=lambda machine: machine.xdg / "opencode" / "opencode.json",
+        format=OPENCODE,
+        local=_opencode_command,
+        remote=_url("url", kind="remote"),
     ),
     "windsurf": Product(
         title="Windsurf",

@@ -124,8 +124,9 @@ def doctor(
     """Find out what is wrong with a server, and what to do about it.
 
     HOST is an installed product: claude-desktop, claude-code, cursor, vscode, codex, gemini, goose,
-    windsurf or zed. Its configuration and its logs are read, and each of its servers is started as
-    the product starts it. Without an argument, all products are examined that are found here.
+    opencode, windsurf or zed. Its configuration and its logs are read, and each of its servers is
+    started as the product starts it. Without an argument, all products are examined that are found
+    here.
 
     TARGET is a server: a Python or JavaScript file, https://host/path, unix:///path,
     tcp://host:port, an entry of a configuration (--config, --server), or a command after --.

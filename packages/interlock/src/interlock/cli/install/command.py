@@ -248,7 +248,8 @@ def _url_of(entry: RawEntry) -> str | None:
 
 
 def _command_of(entry: RawEntry) -> list[str]:
-    return [entry.get("command") or entry["cmd"], *entry["args"]]
+    command = entry.get("command") or entry["cmd"]
+    return command if isinstance(command, list) else [command, *entry["args"]]
 
 
 def _variables(words: Sequence[str]) -> dict[str, str]:

@@ -91,6 +91,11 @@ def _goose(machine: Machine) -> tuple[str, ...]:
     return (f"{logs}/**/*.log",)
 
 
+def _opencode(machine: Machine) -> tuple[str, ...]:
+    folder = Path(machine.env.get("XDG_DATA_HOME") or machine.home / ".local" / "share")
+    return (f"{folder}/opencode/log/*.log",)
+
+
 def _zed(machine: Machine) -> tuple[str, ...]:
     folder = Path(machine.env.get("XDG_DATA_HOME") or machine.home / ".local" / "share") / "zed"
     if machine.platform == "darwin":
@@ -107,6 +112,7 @@ LOG_PLACES: Final[Mapping[str, LogPlace]] = {
     "vscode": LogPlace(_vscode),
     "codex": LogPlace(_codex, is_shared=True),
     "goose": LogPlace(_goose, is_shared=True),
+    "opencode": LogPlace(_opencode, is_shared=True),
     "windsurf": LogPlace(_windsurf, is_shared=True),
     "zed": LogPlace(_zed, is_shared=True),
 }
