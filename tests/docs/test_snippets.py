@@ -21,10 +21,12 @@ from tests.docs.pages import TOP, Block, Command, agrees, blocks, commands, page
 from tests.ports import free_port
 
 PAGES = {page.relative_to(TOP).as_posix(): page.read_text(encoding="utf-8") for page in pages()}
-# A page of a server starts that server once for each command: `make test` runs a sample of them.
+# A page of a server starts that server once for each command, and the quickstarts differ in names
+# only: `make test` runs a sample of them.
 LONG = pytest.mark.endurance(seconds=5)
+MANY = ("docs/servers/", "docs/quickstart/")
 WITH_CODE = [
-    pytest.param(name, marks=[LONG] if name.startswith("docs/servers/") else [])
+    pytest.param(name, marks=[LONG] if name.startswith(MANY) else [])
     for name, text in PAGES.items()
     if "```python" in text
 ]
@@ -122,6 +124,9 @@ def started(command: Command, folder: Path) -> subprocess.Popen[str]:
         "pytest": ["-m", "pytest", "-p", "no:cacheprovider"],
     }
     assert words[0] in python, f"{command.where}: there is no running {words[0]}"
+    home = folder / ".home"
+    home.mkdir(exist_ok=True)
+    words = [str(home / word[2:]) if word.startswith("~/") else word for word in words]
     path = os.pathsep.join(
         [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
     )  # the folder into which `make install` installs the command
@@ -129,6 +134,7 @@ def started(command: Command, folder: Path) -> subprocess.Popen[str]:
         **os.environ,
         "PATH": path,
         "PYTHONPATH": str(folder),
+        "HOME": str(home),  # the hosts and logins of the user who runs the tests stay as they are
         "COLUMNS": "100",
         "NO_COLOR": "1",
         **told,

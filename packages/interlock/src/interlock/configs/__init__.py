@@ -1,7 +1,8 @@
 """Configuration files of products that use MCP servers: one table, read and edited.
 
-Claude Desktop, Claude Code, Cursor, VS Code, Codex, Gemini CLI, Goose, opencode, Windsurf and Zed each keep
-their servers in a file of their own (`PRODUCTS`). `load_config` and `read_config` read any of them.
+Claude Desktop, Claude Code, Cursor, VS Code, Codex, Gemini CLI, Goose, opencode, Windsurf and Zed
+each keep their servers in a file of their own (`PRODUCTS`). `load_config` and `read_config` read
+any of them.
 `write_config` and `Product.editor` change one server in a text and keep every other byte, and
 `ConfigFile` replaces the file atomically. A file of a project may come from anyone: `TrustRecord`
 records which of its servers the user allowed.

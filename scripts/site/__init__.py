@@ -1,0 +1,1 @@
+"""The documentation site: generated pages, the build, and the checks of what was built."""

@@ -1,0 +1,315 @@
+"""Finds the error messages in the sources, and pairs each with what to do about it.
+
+A message that says itself what to do needs no further words. All others have a row in `CURES`; the
+tests fail for a message that has neither.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+
+KINDS: Final = {
+    "McpError": "The response to a request is a JSON-RPC error. The server sends it, or the client "
+    "that is asked a question.",
+    "ProtocolError": "The other side sent something that breaks the protocol. Record the "
+    "conversation with `interlock record`, and report it to the author of the other side.",
+    "Unreachable": "There is no answer: the server has ended, cannot be started, or is not found.",
+    "TimedOut": "There is no answer in time. It is an `Unreachable`.",
+    "UnsupportedRevision": "Client and server have no revision of the protocol in common.",
+    "NoSession": "A tool needs a session, and the connection has none.",
+    "Unanswerable": "A tool asks a question that the client cannot answer. It is a `ToolError`.",
+    "UsageError": "The command line is wrong. The exit code is 2, and nothing was done.",
+    "ClickException": "The command could not do what it was told. The exit code is 1.",
+}
+"""The classes of errors whose messages are listed, each with its meaning."""
+
+PACKAGES: Final = ("interlock", "interlock-issuer", "interlock-apps")
+"""Where messages are searched for; those of the reference servers depend on what they serve."""
+
+_SAYS_IT = re.compile(
+    r"\b(Give|give|Name|Write|write|Use|use|Choose|choose|Install|pip install|Log in|Create|Try|"
+    r"Keep|save the|open the client anew|is for|are for|is written|needs|need|takes|take|known are|"
+    r"allows more|there are|already has|it has|it lists|wait|must be|Missing|exclude|answer the "
+    r"same)\b"
+)
+
+_REPORT = "Report it to the author of the server, with a recording (`interlock record`)."
+_REPORT_CLIENT = "Report it to the author of the client, with a recording (`interlock record`)."
+_OPEN = "Use the client within `async with Client(...) as client`, and not after that block."
+_COMMAND = "Check that the program exists and can be started: `interlock doctor -- COMMAND`."
+_OTHER_LIST = "Ask for the list again: features can change, and may depend on who asks."
+_SLOW = "Give more time (`timeout=`, `--timeout`), or find out what is slow: `interlock load`."
+_STATE_KEY = "Start the call again. Several machines need the same `INTERLOCK_STATE_KEY`."
+_FILE = "Check the path, and the rights of the file and its folder."
+
+CURES: Final[tuple[tuple[str, str], ...]] = (
+    # requests that a server rejects
+    (r"Unknown (tool|prompt|…)|Resource not found|No skill is served|^… …$", _OTHER_LIST),
+    (r"lists no tool", _OTHER_LIST),
+    (
+        r"^Method not found",
+        "The server does not offer this feature. `interlock list` says what it offers.",
+    ),
+    (
+        r"Invalid arguments for tool|Argument … does not fit|Missing required argument|Unknown "
+        r"argument",
+        "Compare the arguments with the schema: `interlock schema TARGET TOOL`.",
+    ),
+    (r"Invalid (inputResponses|requestState)", _STATE_KEY),
+    (
+        r"Invalid cursor|cursor is unknown|has to be begun again",
+        "Begin the list again, without a cursor.",
+    ),
+    (
+        r"Internal error|… failed: …",
+        "The log of the server has the details, under the same "
+        "reference. `interlock run FILE --dev` shows them to the caller.",
+    ),
+    (
+        r"asked more than|asked for input more than",
+        "The tool asks in a loop. Ask for several fields in one form, or end after a wrong answer.",
+    ),
+    (
+        r"asks for input by hand",
+        "Read the resource from the client instead of from another "
+        "feature, or ask with `ctx.elicit`.",
+    ),
+    (
+        r"Missing required client capability",
+        "Use a client that supports the extension, and "
+        "declare it: `Client(..., extensions=[...])`.",
+    ),
+    (
+        r"At most … resources can be subscribed",
+        "Unsubscribe from resources that are not watched any more.",
+    ),
+    (
+        r"At most … sampling requests",
+        "Call the tool again for more, or find out why it samples so often.",
+    ),
+    (
+        r"call was cancelled|task was cancelled",
+        "Somebody cancelled it. Call the tool again, if it should run.",
+    ),
+    (r"does not run tasks now", "The server is ending. Call the tool again in a moment."),
+    (r"cannot be called as a task", "Call the tool without a task."),
+    (
+        r"must be called as a task",
+        "Call it as a task: `client.start_tool`, `interlock call --task`.",
+    ),
+    (
+        r"tasks/list needs a caller",
+        "Log in: without an identity the server cannot tell your tasks from those of others.",
+    ),
+    (
+        r"answer (to|does not fit) the form|The answer to the form",
+        "Fill in every required field, as the schema of the form says.",
+    ),
+    (r"idempotency key", "Use a new key for each action."),
+    # answers that a client cannot use
+    (
+        r"client answered .* with something else|has to have the role|tool results|Tool results",
+        _REPORT_CLIENT,
+    ),
+    (
+        r"result cannot be read|answer to … (cannot be read|is no answer)|event stream cannot be "
+        r"read|is not base64",
+        _REPORT,
+    ),
+    (
+        r"does not fit the requested type",
+        "Compare the type that you pass to `value()` with the output schema of the tool.",
+    ),
+    (
+        r"output schema",
+        "The tool returned something that its own schema does not allow. " + _REPORT,
+    ),
+    (
+        r"answered (…|tools/call) with|input_required result has neither|no result of a tool|"
+        r"has no result|session id with characters|cannot be asked on this request|nothing can be "
+        r"asked",
+        _REPORT,
+    ),
+    (
+        r"more than … (pages|bytes)|same cursor|do not end|has no end",
+        "The server has an endless or very large list. " + _REPORT,
+    ),
+    (
+        r"compressed data|encoding …",
+        "A proxy may have changed the response: try without it. " + _REPORT,
+    ),
+    # questions that a client does not answer
+    (
+        r"(Roots|Elicitation|Elicitation by URL|Sampling|Sampling with tools) not supported|cannot "
+        r"be asked|^$",
+        "Give the client an answer for this kind of question: `elicit=`, `sample=`, "
+        "`roots=`, or `--answer` and `--sample`.",
+    ),
+    (r"User rejected", "The user declined. Do not ask again without a reason."),
+    (r"script has no answer", "Add an answer for this question to `ScriptedAnswers`."),
+    (r"cannot be told which call", "The server sent a question outside of a call. " + _REPORT),
+    (r"model gave no answer", "Ask again, or use another model."),
+    (
+        r"does not exist in …|does not offer (tasks|the extension)|cannot list directories",
+        "The server does not support it under this revision: do without it, or allow another "
+        "revision (`revision=`).",
+    ),
+    (
+        r"keeps at most … tasks|Task not found|already in terminal",
+        "The task has ended or was forgotten. Start the call again.",
+    ),
+    # connections
+    (r"connection was not opened|client (of … )?(is|was) closed|not open;", _OPEN),
+    (r"not started|without pipes|could not be started|^…: …$", _COMMAND),
+    (
+        r"has ended … times",
+        "The server crashes. Start it in a terminal, and read what it writes "
+        "to standard error: `interlock doctor`.",
+    ),
+    (r"Nobody answers at", "Start the server, and check the address: `interlock doctor TARGET`."),
+    (
+        r"answers with status|redirects more than|is another origin|where to post to|answered with "
+        r"…",
+        "Check the URL: `interlock doctor URL` tries the usual paths.",
+    ),
+    (r"proxy …", "Check `HTTPS_PROXY` and `NO_PROXY`, and ask who runs the proxy."),
+    (
+        r"closed the connection before",
+        "Try again. If it happens often, a proxy closes connections early: `interlock doctor URL`.",
+    ),
+    (r"vault", "Check the file or keyring that keeps the logins (`--vault`), or log in again."),
+    # time
+    (
+        r"did not (answer|begin to answer|say|acknowledge|start)|No answer to|took longer|does not "
+        r"answer|within …",
+        _SLOW,
+    ),
+    (r"task has not ended", "Give the task a longer time to live."),
+    # revisions and sessions
+    (
+        r"revisions is supported|none of these is allowed|allowed here are|HTTP with SSE is older",
+        "Allow another revision (`revision=`, `--revision`), or update the older side.",
+    ),
+    (
+        r"session has ended|needs a session",
+        "Keep the state under an id that a tool returns: see "
+        "[session state](../guide/lifespan.md#session-state).",
+    ),
+    (
+        r"The server … is not up|Another server would get",
+        "Wait until the server is connected, or connect it again in the list of servers.",
+    ),
+    (r"There is no server …", "Choose one of the servers of the configuration."),
+    (r"This task has ended", "Look at its result."),
+    (r"longer than … items|nested too deeply|prompt … is empty", _REPORT),
+    (r"nothing to retry", "Write a new message."),
+    (r"is blocked", "The policy of the host forbids it; a rule of your own can allow it."),
+    # the command line
+    (
+        r"cannot be (created|read|used|written)|was not changed|no folder of|has no messages|There "
+        r"is no file|… is no (URL|folder)",
+        _FILE,
+    ),
+    (
+        r"(No|no) process|was started without --admin|No server runs with|cannot be found",
+        "Start the server with `--admin FOLDER`, and name the same folder.",
+    ),
+    (r"no server called", "`interlock serve --list` has the names."),
+    (r"no server object", "Install the servers again: the installation is not complete."),
+    (r"There is no account", "`interlock auth account list` has the names."),
+    (r"variable …, which is not set", "Set the variable, or pass it with `--env NAME=VALUE`."),
+    (r"is missing from", "Put the secret there, on a line of its own."),
+    (r"No configuration of a known product", "Name a target: a file, a URL, or -- COMMAND."),
+    (r"There is no server in", "Add a server to the file: `interlock install`."),
+    (r"no log at", "Use the host first; it writes the log."),
+    (
+        r"Got unexpected words|Unknown action|starts no command|named twice|is not (JSON|an "
+        r"address|the address)|are not JSON|given … times|^…\.$|^--[\w-]+: …\.$|names no target|"
+        r"exists already|question is empty",
+        "Compare the line with the help: `interlock COMMAND --help`.",
+    ),
+)
+"""What to do, by a pattern of the message; the first row that matches counts."""
+
+
+class Message(NamedTuple):
+    """A message in the sources: its class, its text with `…` for values, and what to do."""
+
+    kind: str
+    text: str
+    cure: str
+
+
+def messages() -> list[Message]:
+    """Return every message of the classes in `KINDS`, sorted, each once."""
+    found = {
+        (kind, text)
+        for package in PACKAGES
+        for path in sorted((ROOT / "packages" / package / "src").rglob("*.py"))
+        for kind, text in _raised(ast.parse(path.read_text(encoding="utf-8")))
+    }
+    return [Message(kind, text, cure(text)) for kind, text in sorted(found)]
+
+
+def cure(text: str) -> str:
+    """Return what to do about a message; empty if nothing says it."""
+    for pattern, words in CURES:
+        if re.search(pattern, text):
+            return words
+    return "The message says what to do." if _SAYS_IT.search(text) else ""
+
+
+def page() -> str:
+    """Return the page with all messages, as Markdown."""
+    lines = [
+        "# Error messages",
+        "",
+        "Every message of the errors that you can meet at the protocol, the network and the "
+        "command line, with what to do. `…` stands for a value. [Errors](../guide/errors.md) "
+        "explains the classes.",
+    ]
+    found = messages()
+    for kind, meaning in KINDS.items():
+        lines += ["", f"## {kind}", "", meaning, "", "| message | what to do |", "|---|---|"]
+        lines += [
+            f"| {_cell(one.text)} | {one.cure} |" for one in found if one.kind == kind and one.text
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _raised(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call)):
+            continue
+        called = node.exc.func
+        kind = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+        if kind not in KINDS:
+            continue
+        for argument in node.exc.args:
+            text = _template(argument)
+            if text is not None:
+                yield kind, text
+                break
+
+
+def _template(node: ast.expr) -> str | None:
+    """A text with `…` for each value; None if it is no text."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        pieces = (
+            "…" if isinstance(part, ast.FormattedValue) else part.value  # type: ignore[attr-defined]  # a part of an f-string is one of these two
+            for part in node.values
+        )
+        return re.sub("…{2,}", "…", "".join(map(str, pieces)))
+    return None
+
+
+def _cell(text: str) -> str:
+    return f"`{text.replace('|', chr(92) + '|').replace('`', chr(39))}`" if text else ""
