@@ -140,6 +140,7 @@ NPM = {
     "npm-playwright": ("playwright", "peers-npm-playwright", OLDEST_NODE),
     "npm-kubernetes": ("kubernetes", "peers-npm-kubernetes", OLDEST_NODE),
     "npm-apps": ("apps", "peers-npm-apps", OLDEST_NODE),
+    "npm-hosts": ("hosts", "peers-npm-hosts", OLDEST_NODE),
     "npm-inspector": ("inspector", "peers-npm-inspector", OLDEST_NODE_OF_THE_SUITE),
     "axe": ("axe", "axe", OLDEST_NODE),
     "conformance": ("conformance", "conformance", OLDEST_NODE_OF_THE_SUITE),

@@ -149,7 +149,7 @@ CURES: Final[tuple[tuple[str, str], ...]] = (
         r"(Roots|Elicitation|Elicitation by URL|Sampling|Sampling with tools) not supported|cannot "
         r"be asked|^$",
         "Give the client an answer for this kind of question: `elicit=`, `sample=`, "
-        "`roots=`, or `--answer` and `--sample`.",
+        "`roots=`, or `--answers` and `--sample`.",
     ),
     (r"User rejected", "The user declined. Do not ask again without a reason."),
     (r"script has no answer", "Add an answer for this question to `ScriptedAnswers`."),

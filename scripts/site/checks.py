@@ -1,0 +1,96 @@
+"""Checks a built site: no dead link, no asset of another host, and a search index that a page
+from the disk can load."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+_LOADED = {
+    "script": "src",
+    "img": "src",
+    "source": "src",
+    "iframe": "src",
+    "video": "src",
+    "audio": "src",
+    "embed": "src",
+    "object": "data",
+}
+_RELATIONS = {"stylesheet", "icon", "preload", "modulepreload", "preconnect", "manifest"}
+_CSS_URL = re.compile(r"@import\s+[\"']?([^\"';)]+)|url\(\s*[\"']?([^\"')]+)")
+
+
+class _Page(HTMLParser):
+    """The links, anchors and assets of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.assets: list[str] = []
+        self.anchors: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note what an element refers to."""
+        found = {name: value or "" for name, value in attrs}
+        self.anchors |= {found[name] for name in ("id", "name") if found.get(name)}
+        if tag == "a" and "href" in found:
+            self.links.append(found["href"])
+        if tag in _LOADED and found.get(_LOADED[tag]):
+            self.assets.append(found[_LOADED[tag]])
+        if tag == "link" and _RELATIONS & set(found.get("rel", "").split()):
+            self.assets.append(found.get("href", ""))
+
+
+def problems(site: Path) -> Iterator[str]:
+    """Return what is wrong with a site, one line each."""
+    pages: dict[Path, _Page] = {}
+    for path in sorted(site.rglob("*.html")):
+        pages[path.resolve()] = page = _Page()
+        page.feed(path.read_text(encoding="utf-8"))
+    if not pages:
+        yield "there are no pages"
+    for path, page in pages.items():
+        name = path.relative_to(site.resolve()).as_posix()
+        for asset in page.assets:
+            if urlsplit(asset).netloc:
+                yield f"{name}: loads {asset}"
+            elif asset and not asset.startswith("data:") and not _file(path, site, asset).exists():
+                yield f"{name}: lacks {asset}"
+        for link in page.links:
+            yield from _link_problems(name, path, site, link, pages)
+    for path in sorted(site.rglob("*.css")):
+        text = path.read_text(encoding="utf-8")
+        for found in _CSS_URL.findall(text):
+            target = (found[0] or found[1]).strip()
+            if urlsplit(target).netloc:
+                yield f"{path.relative_to(site)}: loads {target}"
+    if not list(site.rglob("search.js*")):
+        yield "there is no search index"
+
+
+def _link_problems(
+    name: str, path: Path, site: Path, link: str, pages: dict[Path, _Page]
+) -> Iterator[str]:
+    parts = urlsplit(link)
+    if parts.scheme or parts.netloc or not link:
+        return
+    target = _file(path, site, parts.path) if parts.path else path
+    if name == "404.html":
+        return  # it is shown at any path
+    if not target.exists():
+        yield f"{name}: links to {link}, which does not exist"
+        return
+    anchors = pages[target].anchors if target in pages else {unquote(parts.fragment)}
+    if parts.fragment and unquote(parts.fragment) not in anchors:
+        yield f"{name}: links to {link}, which has no such heading"
+
+
+def _file(page: Path, site: Path, target: str) -> Path:
+    """The file that a relative or absolute path of a page leads to."""
+    path = unquote(urlsplit(target).path)
+    place = site / path.lstrip("/") if path.startswith("/") else page.parent / path
+    place = place.resolve()
+    return place / "index.html" if place.is_dir() else place
