@@ -122,9 +122,9 @@ dist: dev
 images: dist
 	@$(BIN)/python scripts/images.py
 
-# The documentation site, with tools of its own. It can be read from the disk, without a web server.
-docs: $(VENV)-docs/.installed
-	@$(VENV)-docs/bin/python -m scripts.site
+# The documentation site, with a tool of its own. It can be read from the disk, without a web server.
+docs: dev
+	@$(BIN)/python -m scripts.site
 
 bench: dev
 	@$(BIN)/python -m benchmarks
@@ -168,12 +168,6 @@ $(VENV)/.dev: requirements/dev.txt scripts/test_paths.py $(VENV)/.installed
 	@echo 'installing what the tests need into $(VENV) ...'
 	@$(PIP) install $(LOCKED) -r $<
 	@$(BIN)/python scripts/test_paths.py
-	@touch $@
-
-$(VENV)-docs/.installed: requirements/docs.txt $(PACKAGES:%=packages/%/pyproject.toml) | $(VENV)-docs/bin/python
-	@echo 'installing what the documentation needs into $(VENV)-docs ...'
-	@$(PIP_OF) -m pip --disable-pip-version-check --python $(VENV)-docs/bin/python install $(LOCKED) -r $<
-	@$(PIP_OF) -m pip --disable-pip-version-check --python $(VENV)-docs/bin/python install --quiet --no-deps --no-build-isolation $(PACKAGES:%=--editable packages/%)
 	@touch $@
 
 $(VENV)-lock/.installed: requirements/lock.txt | $(VENV)-lock/bin/python

@@ -39,12 +39,13 @@ class NotInstalled(Exception):
     """A peer could not be installed; the text is the installer's output."""
 
 
-def install_python(name: str) -> Path:
-    """Install what `requirements/peers-NAME.txt` lists; return the interpreter that imports it.
+def install_python(name: str, lock_name: str = "") -> Path:
+    """Install what `requirements/peers-NAME.txt` lists, or the lock of another name; return the
+    interpreter that imports it.
 
     Raises NotInstalled.
     """
-    lock = ROOT / "requirements" / f"peers-{name}.txt"
+    lock = ROOT / "requirements" / f"{lock_name or f'peers-{name}'}.txt"
 
     def make(place: Path) -> None:
         run([sys.executable, "-m", "venv", "--without-pip", str(place)])
@@ -129,6 +130,8 @@ PYTHON = (
     "llama-index",
     "providers",
     "skills",
+    "hadolint",
+    "kubernetes-validate",
 )
 """The peers from the Python index; the lock of each is `requirements/peers-NAME.txt`."""
 
@@ -141,6 +144,7 @@ NPM = {
     "npm-kubernetes": ("kubernetes", "peers-npm-kubernetes", OLDEST_NODE),
     "npm-apps": ("apps", "peers-npm-apps", OLDEST_NODE),
     "npm-hosts": ("hosts", "peers-npm-hosts", OLDEST_NODE),
+    "npm-pyright": ("pyright", "peers-npm-pyright", OLDEST_NODE),
     "npm-inspector": ("inspector", "peers-npm-inspector", OLDEST_NODE_OF_THE_SUITE),
     "axe": ("axe", "axe", OLDEST_NODE),
     "conformance": ("conformance", "conformance", OLDEST_NODE_OF_THE_SUITE),
@@ -155,6 +159,8 @@ INSTALLERS: dict[str, Callable[[], Path]] = {
         name: partial(install_npm, INTEROP / folder, place, oldest)
         for name, (folder, place, oldest) in NPM.items()
     },
+    "docs": partial(install_python, "docs", "docs"),
+    "uv": partial(install_python, "uv", "lock"),
     "javascript": partial(install_npm, ROOT / "scripts" / "javascript", "javascript"),
     # The same Chromium without windows: a page takes less than half of the processor time.
     "chromium": lambda: install_debian(
@@ -162,6 +168,7 @@ INSTALLERS: dict[str, Callable[[], Path]] = {
         "chromium-headless-shell",
         instead=("chromium", "chromium-browser", "google-chrome"),
     ),
+    "nginx": lambda: install_debian("nginx-light", "nginx"),
     "ripgrep": lambda: install_debian("ripgrep", "rg"),
 }
 """The installer of each peer; the function returns the peer's path."""

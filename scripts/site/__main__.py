@@ -19,6 +19,8 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from scripts import peers
+
 from . import checks, source
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -93,7 +95,7 @@ def build(place: Path) -> list[str]:
             name=json.dumps(NAME), description=json.dumps(DESCRIPTION), nav=_toml(nav)
         )
         (folder / "zensical.toml").write_text(config, encoding="utf-8")
-        program = Path(sys.executable).with_name("zensical")
+        program = peers.INSTALLERS["docs"]().with_name("zensical")
         subprocess.run([str(program), "build", "--clean"], cwd=folder, check=True)
         for page in sorted((folder / "docs").rglob("*.md")):
             beside = folder / "site" / page.relative_to(folder / "docs")
