@@ -19,16 +19,25 @@ import pytest
 
 from tests.docs.pages import TOP, Block, Command, agrees, blocks, commands, pages
 from tests.ports import free_port
+from tests.servers.database.cluster import running as postgresql
 
 PAGES = {page.relative_to(TOP).as_posix(): page.read_text(encoding="utf-8") for page in pages()}
 # A page of a server starts that server once for each command, and the quickstarts differ in names
 # only: `make test` runs a sample of them.
 LONG = pytest.mark.endurance(seconds=5)
 MANY = ("docs/servers/", "docs/quickstart/")
+NEEDS_DATABASE = "docs/cookbook/database.md"  # its programs find PostgreSQL by DATABASE_URL
+
+
+def marks(name: str) -> list[pytest.MarkDecorator]:
+    """The marks of a page."""
+    if name == NEEDS_DATABASE:
+        return [pytest.mark.database]
+    return [LONG] if name.startswith(MANY) else []
+
+
 WITH_CODE = [
-    pytest.param(name, marks=[LONG] if name.startswith(MANY) else [])
-    for name, text in PAGES.items()
-    if "```python" in text
+    pytest.param(name, marks=marks(name)) for name, text in PAGES.items() if "```python" in text
 ]
 
 SET = re.compile(r"[A-Z_]+=.*")  # a variable for one command
@@ -39,7 +48,9 @@ CALL = "4711-12"  # the ID of a call on a page; the part before the hyphen is a 
 
 
 @pytest.mark.parametrize("name", WITH_CODE)
-def test_what_a_page_shows_works(name: str, tmp_path: Path) -> None:
+def test_what_a_page_shows_works(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In the order of the page, files are written and commands run, and their output matches the
     page."""
     ran: list[str] = []
@@ -50,6 +61,8 @@ def test_what_a_page_shows_works(name: str, tmp_path: Path) -> None:
     jobs: list[subprocess.Popen[str]] = []
     call = CALL  # what the server prints in its place
     with contextlib.ExitStack() as page:
+        if name == NEEDS_DATABASE:
+            monkeypatch.setenv("DATABASE_URL", page.enter_context(postgresql()).url)
         for block in blocks(text, name):
             if block.language in ("python", "html"):
                 assert block.title, (
