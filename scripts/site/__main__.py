@@ -95,8 +95,8 @@ def build(place: Path) -> list[str]:
             name=json.dumps(NAME), description=json.dumps(DESCRIPTION), nav=_toml(nav)
         )
         (folder / "zensical.toml").write_text(config, encoding="utf-8")
-        program = peers.INSTALLERS["docs"]().with_name("zensical")
-        subprocess.run([str(program), "build", "--clean"], cwd=folder, check=True)
+        python = peers.INSTALLERS["docs"]()
+        subprocess.run([str(python), "-m", "zensical", "build", "--clean"], cwd=folder, check=True)
         for page in sorted((folder / "docs").rglob("*.md")):
             beside = folder / "site" / page.relative_to(folder / "docs")
             beside.parent.mkdir(parents=True, exist_ok=True)
