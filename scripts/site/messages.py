@@ -167,11 +167,6 @@ CURES: Final[tuple[tuple[str, str], ...]] = (
     # connections
     (r"connection was not opened|client (of … )?(is|was) closed|not open;", _OPEN),
     (r"not started|without pipes|could not be started|^…: …$", _COMMAND),
-    (
-        r"has ended … times",
-        "The server crashes. Start it in a terminal, and read what it writes "
-        "to standard error: `interlock doctor`.",
-    ),
     (r"Nobody answers at", "Start the server, and check the address: `interlock doctor TARGET`."),
     (
         r"answers with status|redirects more than|is another origin|where to post to|answered with "
@@ -220,8 +215,6 @@ CURES: Final[tuple[tuple[str, str], ...]] = (
         r"(No|no) process|was started without --admin|No server runs with|cannot be found",
         "Start the server with `--admin FOLDER`, and name the same folder.",
     ),
-    (r"no server called", "`interlock serve --list` has the names."),
-    (r"no server object", "Install the servers again: the installation is not complete."),
     (r"There is no account", "`interlock auth account list` has the names."),
     (r"variable …, which is not set", "Set the variable, or pass it with `--env NAME=VALUE`."),
     (r"is missing from", "Put the secret there, on a line of its own."),

@@ -392,4 +392,4 @@ def test_entries_survive_odd_paths(interlock: Command, home: Path) -> None:
         )
         path = home / PATHS[key][0]
         entry = read(path)[KEYS.get(key, "mcpServers")]["odd name: #1"]
-        assert entry["args"][-1] == str(server)
+        assert (entry.get("args") or entry["command"])[-1] == str(server)
