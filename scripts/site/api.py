@@ -52,7 +52,7 @@ def public(module: griffe.Module) -> list[str]:
     """
     exported = module.exports
     if exported is not None:
-        return sorted(map(str, exported))
+        return sorted(name for name in map(str, exported) if not name.startswith("_"))
     return sorted(
         name
         for name, member in module.members.items()

@@ -3,8 +3,10 @@ from the disk can load."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -46,14 +48,15 @@ class _Page(HTMLParser):
 
 def problems(site: Path) -> Iterator[str]:
     """Return what is wrong with a site, one line each."""
+    site = site.resolve()
     pages: dict[Path, _Page] = {}
     for path in sorted(site.rglob("*.html")):
-        pages[path.resolve()] = page = _Page()
+        pages[path] = page = _Page()
         page.feed(path.read_text(encoding="utf-8"))
     if not pages:
         yield "there are no pages"
     for path, page in pages.items():
-        name = path.relative_to(site.resolve()).as_posix()
+        name = path.relative_to(site).as_posix()
         for asset in page.assets:
             if urlsplit(asset).netloc:
                 yield f"{name}: loads {asset}"
@@ -91,6 +94,11 @@ def _link_problems(
 def _file(page: Path, site: Path, target: str) -> Path:
     """The file that a relative or absolute path of a page leads to."""
     path = unquote(urlsplit(target).path)
-    place = site / path.lstrip("/") if path.startswith("/") else page.parent / path
-    place = place.resolve()
+    return _resolved(str(site if path.startswith("/") else page.parent), path.lstrip("/"))
+
+
+@cache
+def _resolved(folder: str, path: str) -> Path:
+    """A path within a folder; each page links to all others, so this is asked often."""
+    place = Path(os.path.normpath(os.path.join(folder, path)))
     return place / "index.html" if place.is_dir() else place

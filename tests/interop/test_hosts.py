@@ -3,6 +3,7 @@ configuration: they connect to it, and a model calls its tools."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -81,7 +82,18 @@ def machine(tmp_path: Path, installed: Callable[[str], Path]) -> Machine:
     """A machine with the three hosts."""
     for folder in ("work", ".config", ".codex", ".gemini"):
         (tmp_path / folder).mkdir()
-    return Machine(tmp_path, installed("npm-hosts") / "node_modules" / ".bin")
+    modules = installed("npm-hosts") / "node_modules"
+    # Gemini CLI starts servers only in folders that the user trusts.
+    trusted = {str(tmp_path / "work"): "TRUST_FOLDER"}
+    (tmp_path / ".gemini" / "trustedFolders.json").write_text(json.dumps(trusted))
+    settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
+    (tmp_path / ".gemini" / "settings.json").write_text(json.dumps(settings))
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("gemini", "codex"):
+        (programs / name).symlink_to(modules / ".bin" / name)
+    (programs / "opencode").symlink_to(modules / "opencode-linux-x64" / "bin" / "opencode")
+    return Machine(tmp_path, programs)
 
 
 @contextmanager
@@ -162,9 +174,9 @@ def test_a_model_in_opencode_calls_a_tool(machine: Machine, way: str) -> None:
         machine.install("opencode", where)
         (machine.home / "work" / "opencode.json").write_text(
             """{"provider": {"local": {"npm": "@ai-sdk/openai-compatible", "name": "local",
-                "options": {"baseURL": "URL/v1", "apiKey": "none"},
+                "options": {"baseURL": "ADDRESS/v1", "apiKey": "none"},
                 "models": {"model-1": {"name": "model-1", "tool_call": true}}}}}""".replace(
-                "URL", model.url
+                "ADDRESS", model.url
             )
         )
         said = machine.run("opencode", "run", "--model", "local/model-1", "Greet Ada.")
