@@ -18,7 +18,7 @@ from pathlib import Path
 from scripts.peers import INSTALLERS, ROOT, NotInstalled, node
 
 HERE = Path(__file__).parent
-FOLDERS = ("packages", "tests", "benchmarks", "examples")
+FOLDERS = ("packages", "tests", "benchmarks", "examples", "scripts/site")
 SUFFIXES = (".js", ".mjs", ".cjs", ".css")
 
 

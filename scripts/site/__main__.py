@@ -10,6 +10,7 @@ The site can be read from the disk: it loads nothing from elsewhere, and its sea
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -28,6 +29,8 @@ NAME: Final = "Interlock"
 DESCRIPTION: Final = (
     "The Model Context Protocol in Python: servers, clients, a host and tools, under all revisions."
 )
+
+_FOREIGN_WORKER: Final = "https://unpkg.com/iframe-worker/shim"
 
 _CONFIG = """[project]
 site_name = {name}
@@ -97,6 +100,7 @@ def build(place: Path) -> list[str]:
         (folder / "zensical.toml").write_text(config, encoding="utf-8")
         python = peers.INSTALLERS["docs"]()
         subprocess.run([str(python), "-m", "zensical", "build", "--clean"], cwd=folder, check=True)
+        _own_worker(folder / "site")
         for page in sorted((folder / "docs").rglob("*.md")):
             beside = folder / "site" / page.relative_to(folder / "docs")
             beside.parent.mkdir(parents=True, exist_ok=True)
@@ -105,6 +109,17 @@ def build(place: Path) -> list[str]:
         shutil.rmtree(place, ignore_errors=True)
         shutil.copytree(folder / "site", place)
     return list(checks.problems(place))
+
+
+def _own_worker(site: Path) -> None:
+    """Put our script for a search from the disk in the place of the one that Zensical would load
+    from the network.
+    """
+    shutil.copyfile(Path(__file__).with_name("worker.js"), site / "assets" / "worker.js")
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        ours = os.path.relpath(site / "assets" / "worker.js", page.parent).replace(os.sep, "/")
+        page.write_text(text.replace(_FOREIGN_WORKER, ours), encoding="utf-8")
 
 
 def llms(docs: Path, nav: list[Any]) -> str:

@@ -163,7 +163,7 @@ def test_a_model_in_codex_calls_a_tool(machine: Machine, way: str) -> None:
             "codex",
             *("exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"),
             *("-c", f"model_providers.local={provider}", "-c", 'model_provider="local"'),
-            *("-c", 'model="model-1"', "Greet Ada."),
+            *("-c", 'model="model-1"', "-c", "mcp_servers.hello.required=true", "Greet Ada."),
         )
         assert "The server says: Hello, Ada!" in said
 

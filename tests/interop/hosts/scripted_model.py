@@ -87,6 +87,11 @@ class ScriptedModel:
         text = json.dumps(body)
         if found := re.search(r"Hello, \w+!", text):
             return Answer((f"The server says: {found[0]}",))
+        for space in body.get("tools", []):  # Codex: the tools of a server are in a namespace
+            if space.get("type") == "namespace":
+                for tool in space["tools"]:
+                    if tool["name"] == self.tool:
+                        return Answer(((f"{space['name']}/{self.tool}", self.arguments),))
         names = re.findall(rf'"name": "([\w.-]*{self.tool})"', text)
         if names:
             return Answer(((names[0], self.arguments),))
@@ -104,12 +109,14 @@ def responses_streamed(answer: Answer) -> list[bytes]:
             )
         else:
             assert isinstance(part, tuple)
+            space, _, name = part[0].rpartition("/")
             output.append(
                 {
                     "type": "function_call",
                     "id": f"f{number}",
                     "call_id": f"call_{number}",
-                    "name": part[0],
+                    "name": name,
+                    **({"namespace": space} if space else {}),
                     "arguments": json.dumps(part[1]),
                 }
             )
