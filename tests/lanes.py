@@ -22,6 +22,7 @@ BROWSERS = {
         "packages/interlock-apps/tests/web/test_page_a",
         "packages/interlock-issuer/tests/issuer/test_browser.py",
         "packages/interlock/tests/auth/test_login_in_a_browser.py",
+        "tests/docs/test_site.py",
         "tests/interop/test_apps_by_peers.py",
         "tests/interop/test_inspector_panels.py",
     ),
