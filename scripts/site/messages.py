@@ -33,7 +33,7 @@ PACKAGES: Final = ("interlock", "interlock-issuer", "interlock-apps")
 """Where messages are searched for; those of the reference servers depend on what they serve."""
 
 _SAYS_IT = re.compile(
-    r"\b(Give|give|Name|Write|write|Use|use|Choose|choose|Install|pip install|Log in|Create|Try|"
+    r"\b(Give|give|Put|Name|Write|write|Use|use|Choose|choose|Install|pip install|Log in|Create|Try|"
     r"Keep|save the|open the client anew|is for|are for|is written|needs|need|takes|take|known are|"
     r"allows more|there are|already has|it has|it lists|wait|must be|Missing|exclude|answer the "
     r"same)\b"
@@ -169,7 +169,7 @@ CURES: Final[tuple[tuple[str, str], ...]] = (
     (r"not started|without pipes|could not be started|^…: …$", _COMMAND),
     (r"Nobody answers at", "Start the server, and check the address: `interlock doctor TARGET`."),
     (
-        r"answers with status|redirects more than|is another origin|where to post to|answered with "
+        r"answer(s|ed) with status|redirects more than|is another origin|where to post to|answered with "
         r"…",
         "Check the URL: `interlock doctor URL` tries the usual paths.",
     ),
@@ -197,7 +197,7 @@ CURES: Final[tuple[tuple[str, str], ...]] = (
         "[session state](../guide/lifespan.md#session-state).",
     ),
     (
-        r"The server … is not up|Another server would get",
+        r"The server … is not up|Another server would get|Not connected to",
         "Wait until the server is connected, or connect it again in the list of servers.",
     ),
     (r"There is no server …", "Choose one of the servers of the configuration."),
@@ -205,6 +205,7 @@ CURES: Final[tuple[tuple[str, str], ...]] = (
     (r"longer than … items|nested too deeply|prompt … is empty", _REPORT),
     (r"nothing to retry", "Write a new message."),
     (r"is blocked", "The policy of the host forbids it; a rule of your own can allow it."),
+    (r"refuses the secret", "Give both sides the same secret."),
     # the command line
     (
         r"cannot be (created|read|used|written)|was not changed|no folder of|has no messages|There "
@@ -222,7 +223,7 @@ CURES: Final[tuple[tuple[str, str], ...]] = (
     (r"There is no server in", "Add a server to the file: `interlock install`."),
     (r"no log at", "Use the host first; it writes the log."),
     (
-        r"Got unexpected words|Unknown action|starts no command|named twice|is not (JSON|an "
+        r"Got unexpected words|Unknown action|starts no command|uses no other server|named twice|is not (JSON|an "
         r"address|the address)|are not JSON|given … times|^…\.$|^--[\w-]+: …\.$|names no target|"
         r"exists already|question is empty",
         "Compare the line with the help: `interlock COMMAND --help`.",
