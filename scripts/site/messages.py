@@ -33,9 +33,9 @@ PACKAGES: Final = ("interlock", "interlock-issuer", "interlock-apps")
 """Where messages are searched for; those of the reference servers depend on what they serve."""
 
 _SAYS_IT = re.compile(
-    r"\b(Give|give|Put|Name|Write|write|Use|use|Choose|choose|Install|pip install|Log in|Create|Try|"
-    r"Keep|save the|open the client anew|is for|are for|is written|needs|need|takes|take|known are|"
-    r"allows more|there are|already has|it has|it lists|wait|must be|Missing|exclude|answer the "
+    r"\b(Give|give|Put|Name|Write|write|Use|use|Choose|choose|Install|pip install|Log in|Create|"
+    r"Try|Keep|save the|open the client anew|is for|are for|is written|needs|need|takes|take|"
+    r"known are|allows more|there are|already has|it has|it lists|wait|must be|Missing|exclude|answer the "
     r"same)\b"
 )
 
@@ -169,8 +169,8 @@ CURES: Final[tuple[tuple[str, str], ...]] = (
     (r"not started|without pipes|could not be started|^…: …$", _COMMAND),
     (r"Nobody answers at", "Start the server, and check the address: `interlock doctor TARGET`."),
     (
-        r"answer(s|ed) with status|redirects more than|is another origin|where to post to|answered with "
-        r"…",
+        r"answer(s|ed) with status|redirects more than|is another origin|where to post "
+        r"to|answered with …",
         "Check the URL: `interlock doctor URL` tries the usual paths.",
     ),
     (r"proxy …", "Check `HTTPS_PROXY` and `NO_PROXY`, and ask who runs the proxy."),
@@ -223,9 +223,9 @@ CURES: Final[tuple[tuple[str, str], ...]] = (
     (r"There is no server in", "Add a server to the file: `interlock install`."),
     (r"no log at", "Use the host first; it writes the log."),
     (
-        r"Got unexpected words|Unknown action|starts no command|uses no other server|named twice|is not (JSON|an "
-        r"address|the address)|are not JSON|given … times|^…\.$|^--[\w-]+: …\.$|names no target|"
-        r"exists already|question is empty",
+        r"Got unexpected words|Unknown action|starts no command|uses no other server|named twice|"
+        r"is not (JSON|an address|the address)|are not JSON|given … times|^…\.$|^--[\w-]+: …\.$|"
+        r"names no target|exists already|question is empty",
         "Compare the line with the help: `interlock COMMAND --help`.",
     ),
 )

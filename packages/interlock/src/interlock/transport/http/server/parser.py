@@ -107,7 +107,7 @@ class RequestParser:
         self.in_body = False
         self.is_over = False
         self.is_paused = False
-        self.rest = b""
+        self.rest: bytes = b""
 
     def feed(self, data: bytes) -> None:
         """Parse received bytes.
