@@ -109,8 +109,9 @@ def crm() -> Server:
 
 
 @asynccontextmanager
-async def town() -> AsyncIterator[Town]:
-    """Serve an authorization server, a server behind it, and a gateway in front."""
+async def town(*, over_stdio: bool = False) -> AsyncIterator[Town]:
+    """Serve an authorization server, a server behind it, and a gateway in front: over HTTP, or only
+    its connect page, as over stdio."""
     people = Willing()
     ports = [free_port() for _ in range(3)]
     at, behind, front = (f"http://127.0.0.1:{port}" for port in ports)
@@ -127,9 +128,13 @@ async def town() -> AsyncIterator[Town]:
     async with served(issuer, ports[0]), guarded(crm(), guard, ports[1]):
         vault = MemoryVault()
         gateway = Gateway(settings_of(text), vault=vault)
-        serving = gateway.server.serve_http(port=ports[2], guard=gateway.front())
-        async with serving:
-            yield Town(gateway, front, people, vault)
+        there = Town(gateway, front, people, vault)
+        if over_stdio:
+            gateway.has_own_connect_page = True
+            yield there
+            return
+        async with gateway.server.serve_http(port=ports[2], guard=gateway.front()):
+            yield there
 
 
 @asynccontextmanager
@@ -172,6 +177,17 @@ async def test_a_user_connects_and_the_call_goes_on_by_itself(revision: str) -> 
             assert await names_of(bob) == ["crm__connect"]
             with pytest.raises(McpError, match="/connect/crm"):
                 await bob.call_tool("crm__who")
+
+
+async def test_a_gateway_over_stdio_serves_the_connect_page() -> None:
+    pages: list[str] = []
+    async with (
+        town(over_stdio=True) as there,
+        browser() as mine,
+        there.client("ada", visiting(mine, pages)) as ada,
+    ):
+        assert (await ada.call_tool("crm__who")).text == "anna"
+    assert len(pages) == 1
 
 
 async def test_the_tool_to_connect() -> None:

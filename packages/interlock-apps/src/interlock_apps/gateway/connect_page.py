@@ -60,7 +60,10 @@ class ConnectPage:
         )
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Serve one request."""
+        """Serve one request, or the lifespan of a server for this page alone."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
         request = Request(scope)
         if request.headers.get("host", "") != self._host:  # a page of another site
             answer = _page(

@@ -27,6 +27,8 @@ from interlock import (
     Server,
     Stdio,
     __version__,
+    listening_socket,
+    serve_http,
 )
 from interlock.configs import Entry
 from interlock.store import RedisStore, Store, Vault, open_vault
@@ -163,6 +165,9 @@ class Gateway:
         self._reloading = asyncio.Lock()
         self._serves_http = False
         self._no_audit = GatewayAudit()
+        self.has_own_connect_page = False
+        """Whether the connect page gets a listener of its own, because nothing else serves HTTP."""
+        self._connect_listener: asyncio.Task[None] | None = None
         self.page: Any = None
         """The ASGI app of the page of the gateway, with its `place`; None without a page."""
         self.view("")
@@ -226,6 +231,19 @@ class Gateway:
             raise
         if self._serves_http:
             self._follow_signal(True)
+        if self.has_own_connect_page and self._connect_page is not None:
+            self._listen_for_logins(self._connect_page)
+
+    def _listen_for_logins(self, page: ConnectPage) -> None:
+        """Serve the connect page at the address of the settings. If it is taken, logins fail and
+        everything else works.
+        """
+        try:
+            sock = listening_socket(*self._settings.address)
+        except OSError as bad:
+            log.error("the connect page cannot be served: %s", bad)
+            return
+        self._connect_listener = asyncio.create_task(serve_http(page, sock, grace=0.0))
 
     def _follow_signal(self, on: bool) -> None:
         """Reload at SIGHUP, where this process has no supervisor that uses it otherwise."""
@@ -259,6 +277,10 @@ class Gateway:
                 task.cancel()
         self._reaping = None
         self._following = None
+        if self._connect_listener is not None:
+            self._connect_listener.cancel()
+            await asyncio.wait({self._connect_listener})
+            self._connect_listener = None
         if self._draining:
             await asyncio.wait(self._draining)
         for view in self._views.values():
@@ -686,6 +708,7 @@ def _run(
         control=control,
     )
     if stdio:
+        gateway.has_own_connect_page = True
         gateway.server.run("stdio", log="off")
         return
     host, port = settings.address
