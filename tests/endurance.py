@@ -127,7 +127,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = {id(item) for item in items if id(item) not in costs}
         kept |= {id(item) for item in drawn}
         parts, part = config.option.cells
-        whole = {id(item) for item in items if part == 1 and (_is_matrix(item) or _is_fixed(item))}
+        whole = {id(item) for item in items if part == 1 and _is_matrix(item)}
         kept &= whole | thinned(items, parts, part, config.option.seed)
     left_out = [item for item in items if id(item) not in kept]
     if left_out:
