@@ -1,0 +1,1 @@
+"""`interlock migrate`: rewrite servers, clients and tests from other SDKs, and compare old and new."""
