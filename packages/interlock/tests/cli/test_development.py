@@ -115,7 +115,7 @@ server = Server("habits")
 
 @server.tool
 async def informed(ctx: Context) -> str:
-    await ctx.info("hello")
+    await ctx.set_state("seen", True)
     return "done"
 
 
@@ -132,7 +132,7 @@ def test_a_method_of_another_sdk_is_explained(interlock: Command, tmp_path: Path
     path.write_text(HABITS, encoding="utf-8")
     result = interlock("call", path, "informed")
     assert result.exit_code == 1
-    assert "Context has no attribute 'info'. Use ctx.log.info(...), without await" in result.stdout
+    assert "Context has no attribute 'set_state'. Use await ctx.session_state.set" in result.stdout
 
 
 @pytest.mark.endurance(seconds=5)

@@ -1348,7 +1348,8 @@ class Server:
         """Serve until the peer closes the connection, or until interrupted.
 
         Args:
-            transport: The transport: "stdio", "http", "unix" or "tcp".
+            transport: The transport: "stdio", "http" (or "streamable-http", as other SDKs call it),
+                "unix" or "tcp".
             options: The options of the transport. For "http": `host` (loopback by default), `port`
                 (8000), `workers` (processes that share a `store`), `grace` (seconds for running
                 calls at the end), `proxies` (trusted reverse proxies), and the options of

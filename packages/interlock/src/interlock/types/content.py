@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from msgspec import UNSET, UnsetType, field
 
@@ -12,6 +12,7 @@ from .base import Annotations, Icon, JSONObject, WireType
 class TextContent(WireType, frozen=True, kw_only=False, tag_field="type", tag="text"):
     """Text, for a model or a person."""
 
+    type: ClassVar[Literal["text"]] = "text"
     text: str
     annotations: Annotations | None = None
     meta: JSONObject | None = field(default=None, name="_meta")
@@ -20,6 +21,7 @@ class TextContent(WireType, frozen=True, kw_only=False, tag_field="type", tag="t
 class ImageContent(WireType, frozen=True, kw_only=True, tag_field="type", tag="image"):
     """A picture; `data` is base64."""
 
+    type: ClassVar[Literal["image"]] = "image"
     data: str
     mime_type: str
     annotations: Annotations | None = None
@@ -29,6 +31,7 @@ class ImageContent(WireType, frozen=True, kw_only=True, tag_field="type", tag="i
 class AudioContent(WireType, frozen=True, kw_only=True, tag_field="type", tag="audio"):
     """Sound; `data` is base64."""
 
+    type: ClassVar[Literal["audio"]] = "audio"
     data: str
     mime_type: str
     annotations: Annotations | None = None
@@ -38,6 +41,7 @@ class AudioContent(WireType, frozen=True, kw_only=True, tag_field="type", tag="a
 class ResourceLink(WireType, frozen=True, kw_only=True, tag_field="type", tag="resource_link"):
     """A link to a resource that can be read; the resource need not be in `resources/list`."""
 
+    type: ClassVar[Literal["resource_link"]] = "resource_link"
     uri: str
     name: str
     title: str | None = None
@@ -62,6 +66,7 @@ class ResourceContents(WireType, frozen=True, kw_only=True):
 class EmbeddedResource(WireType, frozen=True, kw_only=True, tag_field="type", tag="resource"):
     """A resource's content, included in a message."""
 
+    type: ClassVar[Literal["resource"]] = "resource"
     resource: ResourceContents
     annotations: Annotations | None = None
     meta: JSONObject | None = field(default=None, name="_meta")
@@ -70,6 +75,7 @@ class EmbeddedResource(WireType, frozen=True, kw_only=True, tag_field="type", ta
 class ToolUseContent(WireType, frozen=True, kw_only=True, tag_field="type", tag="tool_use"):
     """In sampling: the model wants tool `name` called with `input`."""
 
+    type: ClassVar[Literal["tool_use"]] = "tool_use"
     id: str
     name: str
     input: JSONObject
@@ -93,6 +99,7 @@ ContentBlock = (
 class ToolResultContent(WireType, frozen=True, kw_only=True, tag_field="type", tag="tool_result"):
     """In sampling: the result of the tool call `tool_use_id`."""
 
+    type: ClassVar[Literal["tool_result"]] = "tool_result"
     tool_use_id: str
     content: list[ContentBlock]
     structured_content: Any | UnsetType = UNSET

@@ -6,7 +6,7 @@ import asyncio
 import concurrent.futures
 import inspect
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import (
@@ -111,11 +111,6 @@ class Log:
 
 
 _METHODS_OF_OTHER_SDKS: Final = {
-    **{
-        level: f"ctx.log.{level}(...), without await"
-        for level in ("debug", "info", "warning", "error")
-    },
-    "report_progress": "ctx.progress(done, total), without await",
     "request_context": "ctx.caller, ctx.request and ctx.lifespan_state",
     "lifespan_context": "ctx.lifespan_state",
     "session": "ctx.session_state for state, and the methods of ctx for questions",
@@ -126,6 +121,26 @@ _METHODS_OF_OTHER_SDKS: Final = {
     "fastmcp": "ctx.server",
 }
 """Attributes that a context has in other SDKs, and what replaces them."""
+
+
+class Sent:
+    """What methods return that send without waiting, and that other SDKs await: it may be awaited
+    or not.
+    """
+
+    __slots__ = ()
+
+    def __await__(self) -> Iterator[None]:
+        """End at once."""
+        return iter(())
+
+
+_SENT: Final = Sent()
+_LOGGING: Final = (
+    "Logging is deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of"
+    " 2027-07-28"
+    " and later: log to stderr, which Python's logging does, or to OpenTelemetry."
+)
 
 
 class Context(Generic[State]):
@@ -194,11 +209,7 @@ class Context(Generic[State]):
         return self._exchange.transport.request
 
     @property
-    @deprecated(
-        "Logging is deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of"
-        " 2027-07-28"
-        " and later: log to stderr, which Python's logging does, or to OpenTelemetry."
-    )
+    @deprecated(_LOGGING)
     def log(self) -> Log:
         """The client's log: `ctx.log.info("...")`."""
         return Log(self)
@@ -281,6 +292,37 @@ class Context(Generic[State]):
             progress_token=token, progress=progress, total=total, message=message
         )
         self._notify("notifications/progress", params)
+
+    @deprecated(_LOGGING)
+    def debug(self, message: Any, logger_name: str | None = None) -> Sent:
+        """Do the same as `ctx.log.debug`, which other SDKs spell like this. It may be awaited."""
+        Log(self).debug(message, logger_name)
+        return _SENT
+
+    @deprecated(_LOGGING)
+    def info(self, message: Any, logger_name: str | None = None) -> Sent:
+        """Do the same as `ctx.log.info`, which other SDKs spell like this. It may be awaited."""
+        Log(self).info(message, logger_name)
+        return _SENT
+
+    @deprecated(_LOGGING)
+    def warning(self, message: Any, logger_name: str | None = None) -> Sent:
+        """Do the same as `ctx.log.warning`, which other SDKs spell like this. It may be awaited."""
+        Log(self).warning(message, logger_name)
+        return _SENT
+
+    @deprecated(_LOGGING)
+    def error(self, message: Any, logger_name: str | None = None) -> Sent:
+        """Do the same as `ctx.log.error`, which other SDKs spell like this. It may be awaited."""
+        Log(self).error(message, logger_name)
+        return _SENT
+
+    def report_progress(
+        self, progress: float, total: float | None = None, message: str | None = None
+    ) -> Sent:
+        """Do the same as `progress`, which other SDKs spell like this. It may be awaited."""
+        self.progress(progress, total, message)
+        return _SENT
 
     def count(self, name: str, amount: float = 1, **labels: str) -> None:
         """Add to a counter of the server's metrics: `ctx.count("orders", country="it")`.

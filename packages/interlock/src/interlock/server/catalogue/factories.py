@@ -10,6 +10,7 @@ from functools import partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -181,10 +182,31 @@ def _execution(options: ToolOptions, what: str) -> t.ToolExecution | None:
 
 def _hints(options: ToolOptions) -> t.ToolAnnotations | None:
     """Return the annotations of a tool, including the idempotent hint if the author has set it."""
-    hints = options.get("annotations")
+    given = options.get("annotations")
+    hints = _annotations(given) if isinstance(given, Mapping) else given
     if not options.get("idempotent"):
         return hints
     return replace(hints or t.ToolAnnotations(), idempotent_hint=True)
+
+
+_HINTS = {"title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
+
+
+def _annotations(given: Mapping[str, Any]) -> t.ToolAnnotations:
+    """Return the annotations in a dict with the names of the protocol.
+
+    Raises:
+        ValueError: A name is unknown, or a value has the wrong type.
+    """
+    if unknown := given.keys() - _HINTS:
+        raise ValueError(
+            f"unknown annotations: {', '.join(sorted(unknown))}; known are "
+            f"{', '.join(sorted(_HINTS))}"
+        )
+    try:
+        return msgspec.convert(given, t.ToolAnnotations)
+    except msgspec.ValidationError as bad:
+        raise ValueError(f"annotations: {bad}") from None
 
 
 def _signature(

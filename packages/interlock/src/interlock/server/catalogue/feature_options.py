@@ -48,7 +48,8 @@ class ToolOptions(FeatureOptions, total=False):
     """Options of a tool.
 
     Attributes:
-        annotations: Hints about the behavior of the tool. They must be true.
+        annotations: Hints about the behavior of the tool, also as a dict with the names of the
+            protocol, such as `{"readOnlyHint": True}`. They must be true.
         idempotent: Whether a call with the same arguments may be repeated without harm, as the
             idempotent hint says. If the worker of a confirmed call dies, an idempotent call runs
             again. Any other call ends with the error that it may have happened.
@@ -64,7 +65,7 @@ class ToolOptions(FeatureOptions, total=False):
             at once by default. With `math.inf` it becomes one when it awaits `ctx.as_task()`.
     """
 
-    annotations: t.ToolAnnotations | None
+    annotations: t.ToolAnnotations | Mapping[str, Any] | None
     idempotent: bool
     input_schema: Mapping[str, Any] | None
     output_schema: Mapping[str, Any] | None

@@ -40,6 +40,9 @@ TRANSPORTS: dict[str, tuple[str, ...]] = {
 """The options of each transport. Those of HTTP are HttpOptions, `workers`, `worker_limits`, `log`
 and `on_ready`.
 """
+SPELLINGS = {"streamable-http": "http"}
+"""The names of transports in other SDKs."""
+
 LOG_VARIABLE = "INTERLOCK_LOG"
 """The environment variable with the format of the request log: "text", "json" or "off"."""
 STORE_VARIABLE = "INTERLOCK_STORE"
@@ -54,6 +57,7 @@ def run(server: ServedServer, transport: str, options: RunOptions) -> None:
         TypeError: The transport has no such option.
         ValueError: The transport is unknown, or an option is missing.
     """
+    transport = SPELLINGS.get(transport, transport)
     if transport not in TRANSPORTS:
         raise ValueError(f"unknown transport {transport!r}; known are {', '.join(TRANSPORTS)}")
     if transport == "http":
