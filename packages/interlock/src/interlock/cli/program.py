@@ -39,6 +39,22 @@ COMMANDS: Final[dict[str, Row]] = {
         _MAKE,
         "interlock.cli.install.command:install",
     ),
+    "migrate": Row(
+        "Rewrite a server from another SDK, and prove that it does the same.",
+        _MAKE,
+        "interlock.cli.migrate.command:migrate",
+    ),
+    "publish": Row(
+        "Publish a server in the MCP registry.", _MAKE, "interlock.cli.registry.publish:publish"
+    ),
+    "search": Row(
+        "Find servers in the MCP registry.", _HOST, "interlock.cli.registry.search:search"
+    ),
+    "add": Row(
+        "Add a server of the MCP registry to a configuration.",
+        _HOST,
+        "interlock.cli.registry.add:add",
+    ),
     "admin": Row(
         "See and end the sessions and calls of a running server.",
         _MAKE,

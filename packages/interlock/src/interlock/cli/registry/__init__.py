@@ -1,0 +1,1 @@
+"""The MCP registry: publish a server, search for servers, and add one to a configuration."""

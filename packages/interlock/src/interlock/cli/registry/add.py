@@ -1,0 +1,286 @@
+"""`interlock add`: add a server of the MCP registry to a configuration, pinned and in a sandbox."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from ...configs import PRODUCTS, ConfigFile, Product, RawEntry, Uneditable, this_machine
+from ...configs.formats import MCP_SERVERS
+from ...redaction import DOTS
+from ...untrusted.invisible import visible_line
+from ..screen import note, say
+from ..user_folder import user_folder
+from .client import Registry, address_of
+from .command_line import CannotRun, Launch, launch_of_package, launch_of_remote
+from .publish import registry_option
+from .server_json import BadServerJson, Input, ServerJson, digest, parse
+
+_OFFICIAL: Final = "io.modelcontextprotocol.registry/official"
+_PINS: Final = "registry.json"
+
+
+def _own_entry(command: str, args: list[str], env: dict[str, str], name: str) -> RawEntry:
+    return {
+        "command": command,
+        "args": args,
+        **({"env": env} if env else {}),
+        "sandbox": True,
+    }
+
+
+def _own_url(url: str, headers: dict[str, str], name: str) -> RawEntry:
+    return {"url": url, **({"headers": headers} if headers else {})}
+
+
+def _own_product() -> Product:
+    """The configuration of Interlock's own host: mcp.json in the present folder."""
+    return Product(
+        title="Interlock",
+        path=lambda machine: Path("mcp.json"),
+        format=MCP_SERVERS,
+        local=_own_entry,
+        remote=_own_url,
+    )
+
+
+@click.command("add")
+@click.argument("name", metavar="NAME[@VERSION]")
+@click.option(
+    "--client",
+    "-c",
+    "client",
+    type=click.Choice(list(PRODUCTS)),
+    help="The client to configure.  [default: mcp.json in this folder, for interlock host]",
+)
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The configuration file, if not the default one.",
+)
+@click.option("--as", "entry_name", metavar="NAME", help="The name of the entry.")
+@click.option(
+    "--env",
+    "-e",
+    "given",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A value that the server needs: a variable, a header, or an argument by its name.",
+)
+@click.option("--remote", is_flag=True, help="Use the server's URL, even if it has a package.")
+@click.option("--no-sandbox", is_flag=True, help="Start the server without a sandbox.")
+@click.option("--dry-run", is_flag=True, help="Show the entry, and write nothing.")
+@click.option("--yes", "-y", is_flag=True, help="Add it without asking.")
+@registry_option
+def add(
+    name: str,
+    client: str | None,
+    config: Path | None,
+    entry_name: str | None,
+    given: Sequence[str],
+    remote: bool,
+    no_sandbox: bool,
+    dry_run: bool,
+    yes: bool,
+    registry: str | None,
+) -> None:
+    """Add the server NAME of the MCP registry to a configuration.
+
+    First it shows what will run: the command with its exact version, the digest of the server's
+    description and of its package, and the environment. Then it asks. The entry is written without
+    touching the rest of the file, and Interlock's host starts the program in a sandbox.
+
+    The version and the digest are remembered. If the registry later says something else about the
+    same version, `add` refuses.
+
+    Hazard: the registry does not check what a server does. The sandbox of Interlock's host confines
+    it; other clients start it with all your permissions.
+
+    \b
+    interlock add io.github.ada/weather
+    interlock add io.github.ada/weather@1.2.0 --client cursor --env API_KEY=secret
+    """
+    address = address_of(registry)
+    name, _, version = name.partition("@")
+    answer = Registry(address).server(name, version or "latest")
+    document = answer.get("server")
+    if not isinstance(document, dict):
+        raise click.ClickException(f"{address} says nothing that can be used about {name}.")
+    try:
+        server = parse(document)
+    except BadServerJson as bad:
+        raise click.ClickException(visible_line(f"{name} breaks the rules: {bad}.")) from None
+    if server.name != name:
+        raise click.ClickException(visible_line(f"{address} answered with {server.name}."))
+    _check_status(answer, server)
+    product = PRODUCTS[client] if client is not None else _own_product()
+    values = _values(given)
+    launch = _launch(server, values, remote=remote, asks=sys.stdin.isatty() and not yes)
+    entry_name = entry_name or server.name.rpartition("/")[2]
+    confined = client is None and not no_sandbox and bool(launch.command)
+    try:
+        entry = _entry(product, launch, entry_name, confined=confined)
+    except Uneditable as bad:
+        raise click.ClickException(f"{bad}.") from None
+    pins = _Pins(user_folder() / _PINS)
+    found = digest(document)
+    pins.check(server, address, found)
+    _show(server, launch, found, confined=confined, product=product)
+    file = ConfigFile(config or product.path(this_machine()))
+    if dry_run:
+        return
+    if not yes:
+        click.confirm(f"Add it to {file.path}?", abort=True, err=True)
+
+    def edit(text: str | None) -> str | None:
+        if text is not None and product.editor.source(text, entry_name) is not None:
+            raise Uneditable(f"it has an entry {entry_name!r} already; choose another name: --as")
+        return product.editor.add(text or "", entry_name, entry)
+
+    try:
+        _, backup = file.make(edit)
+    except (Uneditable, OSError) as bad:
+        raise click.ClickException(f"{file.path} was not changed: {bad}.") from None
+    pins.keep(server, address, found)
+    note(f"{entry_name} is in {file.path}.", fg="green")
+    if backup is not None:
+        note(f"  backup: {backup}")
+
+
+def _check_status(answer: Mapping[str, Any], server: ServerJson) -> None:
+    about = (answer.get("_meta") or {}).get(_OFFICIAL) or {}
+    status = str(about.get("status") or "active")
+    if status == "deleted":
+        raise click.ClickException(f"{server.name} {server.version} was removed from the registry.")
+    if status != "active":
+        why = f": {about['statusMessage']}" if about.get("statusMessage") else ""
+        note(visible_line(f"{server.name} {server.version} is {status}{why}"), fg="yellow")
+
+
+def _values(given: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for words in given:
+        name, equals, value = words.partition("=")
+        if not name or not equals:
+            raise click.UsageError("--env takes NAME=VALUE.")
+        found[name] = value
+    return found
+
+
+def _launch(server: ServerJson, values: Mapping[str, str], *, remote: bool, asks: bool) -> Launch:
+    """How the server is reached: its first usable package, or else its URL."""
+
+    def ask(label: str, one: Input) -> str | None:
+        if label in values:
+            value: str | None = values[label]
+        elif one.default is not None:
+            value = one.default
+        elif not one.is_required:
+            return None
+        elif not asks:
+            raise click.UsageError(visible_line(f"{label} is needed: give --env {label}=VALUE."))
+        else:
+            words = one.description or one.placeholder
+            value = click.prompt(
+                visible_line(f"{label}{f' ({words})' if words else ''}"),
+                hide_input=one.is_secret,
+                err=True,
+            )
+        if one.choices and value not in one.choices:
+            raise click.UsageError(
+                visible_line(f"{label} is one of: {', '.join(one.choices)}.")
+            )
+        return value
+
+    reasons = []
+    for package in () if remote else server.packages:
+        try:
+            return launch_of_package(package, ask)
+        except CannotRun as bad:
+            reasons.append(f"{package.identifier}: {bad}")
+    for place in server.remotes:
+        if place.type != "streamable-http":
+            reasons.append(f"{place.url}: it uses the HTTP transport of 2024-11-05")
+            continue
+        try:
+            return launch_of_remote(place, ask)
+        except CannotRun as bad:
+            reasons.append(f"{place.url}: {bad}")
+    why = "; ".join(reasons) or "it names neither a package nor a remote"
+    raise click.ClickException(visible_line(f"{server.name} cannot be added: {why}."))
+
+
+def _entry(product: Product, launch: Launch, name: str, *, confined: bool) -> RawEntry:
+    if launch.url:
+        return product.remote_entry(launch.url, launch.headers, name)
+    entry = product.local(launch.command[0], launch.command[1:], launch.env, name)
+    if not confined:
+        entry = {key: value for key, value in entry.items() if key != "sandbox"}
+    return entry
+
+
+def _show(
+    server: ServerJson, launch: Launch, found: str, *, confined: bool, product: Product
+) -> None:
+    """Show what will run. All of it comes from the registry."""
+    say(f"{server.title or server.name}: {server.name} {server.version}", bold=True)
+    say(f"  {server.description}")
+    if server.repository is not None:
+        say(f"  source code: {server.repository.url}")
+    if launch.command:
+        shown = [DOTS if word in launch.secrets else word for word in launch.command]
+        say(f"  command: {shlex.join(shown)}")
+    else:
+        say(f"  URL: {launch.url}")
+    say(f"  digest of the description: sha256:{found}")
+    if launch.digest:
+        say(f"  digest of the package: sha256:{launch.digest}")
+    for label, members in (("environment", launch.env), ("header", launch.headers)):
+        for name, value in members.items():
+            say(f"  {label}: {name}={DOTS if value in launch.secrets else value}")
+    if launch.warning:
+        note(f"  {launch.warning}", fg="yellow")
+    if confined:
+        say("  sandbox: yes")
+    elif launch.command:
+        note(f"  {product.title} starts it without a sandbox, with your permissions", fg="yellow")
+
+
+class _Pins:
+    """The digests of the descriptions that were added, by registry, name and version."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            known = json.loads(path.read_bytes())
+        except (OSError, ValueError):
+            known = {}
+        self._known: dict[str, str] = known if isinstance(known, dict) else {}
+
+    def check(self, server: ServerJson, address: str, found: str) -> None:
+        """Raise click.ClickException if another description was added before."""
+        before = self._known.get(self._key(server, address))
+        if before is not None and before != found:
+            raise click.ClickException(
+                f"{server.name} {server.version} is not what it was when you added it: its digest "
+                f"was sha256:{before}, and is sha256:{found}. A published version never changes. "
+                f"If you trust the change, remove its line from {self._path}."
+            )
+
+    def keep(self, server: ServerJson, address: str, found: str) -> None:
+        """Remember what was added."""
+        self._known[self._key(server, address)] = found
+        text = json.dumps(self._known, indent=1, sort_keys=True)
+        new = self._path.with_suffix(".new")
+        new.write_text(text + "\n", encoding="utf-8")
+        new.replace(self._path)
+
+    @staticmethod
+    def _key(server: ServerJson, address: str) -> str:
+        return f"{address} {server.name} {server.version}"
