@@ -93,7 +93,8 @@ def migrate(
     base = root if root.is_dir() else root.parent
     if not write:
         for file, one in changed.items():
-            click.echo(difference(file.relative_to(base), one.before, one.after), nl=False)
+            words = difference(file.relative_to(base), one.before.encode(), one.after.encode())
+            click.echo(words, nl=False)
     marks = _show_marks(changed, base)
     differs = False
     if prove is not False:

@@ -95,9 +95,15 @@ def _rewritten(
     """One file in three passes: low-level servers, clients, and all else."""
     imports: set[tuple[str, str, str]] = set()
     blocking: set[str] = set()
-    for kind in (LowLevel, Clients, Rewriter):
+    kinds: list[Any] = [Rewriter]
+    if "Client" in module.code or found.clients:
+        kinds.insert(0, Clients)
+    if found.low:
+        kinds.insert(0, LowLevel)
+    for n, kind in enumerate(kinds):
         transformer: Any = kind(found)
-        module = MetadataWrapper(module).visit(transformer)
+        # a parsed tree has no node twice, which a rewritten one may have
+        module = MetadataWrapper(module, unsafe_skip_copy=n == 0).visit(transformer)
         imports |= transformer.imports
         blocking |= getattr(transformer, "blocking", set())
     return module, imports, blocking
