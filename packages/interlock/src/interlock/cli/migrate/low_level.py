@@ -98,6 +98,8 @@ class LowLevel(Marking):
                     server, kind = self._decorated(decorator)
                     if kind in _KINDS:
                         self._handlers[one.name.value] = (server, kind)
+                    if kind:
+                        self.found.handlers.add(one.name.value)
             if isinstance(one, cst.Assign) and isinstance(one.value, cst.Call):
                 server = dotted(one.targets[0].target)
                 if server in self.found.low:
@@ -107,6 +109,7 @@ class LowLevel(Marking):
                             kind = name.removeprefix("on_")
                             self._given[server, kind] = dotted(given.value)
                             self._handlers[dotted(given.value)] = (server, kind)
+                            self.found.handlers.add(dotted(given.value))
 
     def _decorated(self, decorator: cst.Decorator) -> tuple[str, str]:
         node = decorator.decorator

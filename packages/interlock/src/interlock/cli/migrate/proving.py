@@ -26,7 +26,6 @@ SECONDS: Final = 30.0
 _MOST = 50  # requests of each kind
 _REPLAYED: Final = ("tools/call", "resources/read", "prompts/get")
 _OLD: Final = Path(__file__).with_name("old_server.py")
-_TEXT_ONLY: Final = "text, which the old server also sends as structured content"
 
 
 class Proof(Struct, frozen=True):
@@ -144,12 +143,18 @@ async def _prove(
             answers, different = await _replay(recorded, client)
     except (InterlockError, TimeoutError, OSError) as bad:
         raise CannotProve(f"The new server does not start: {bad}") from None
-    drift = compare_catalogues(_comparable(before, after), after)
+    strict = _rejecting(before, after)
+    drift = compare_catalogues(_comparable(before, after), _lenient(after, strict))
+    rejects = (
+        [f"{len(strict)} tools now reject arguments that their schema does not name"]
+        if strict
+        else []
+    )
     return Proof(
         features=sum(len(features) for features in before.values()),
         answers=answers,
         differences=[*drift.breaking, *different],
-        harmless=drift.compatible,
+        harmless=[*rejects, *drift.compatible],
     )
 
 
@@ -176,6 +181,38 @@ def _comparable(before: Catalogue, after: Catalogue) -> Catalogue:
             tool = {key: value for key, value in tool.items() if key != "outputSchema"}
         tools[name] = tool
     return {**before, "tools": tools}
+
+
+def _rejecting(before: Catalogue, after: Catalogue) -> set[str]:
+    """The tools that ignored unknown arguments before, and reject them now, as all tools do."""
+    return {
+        name
+        for name, tool in after.get("tools", {}).items()
+        if b'"additionalProperties":false' in msgspec.json.encode(tool["inputSchema"])
+        and b'"additionalProperties":false'
+        not in msgspec.json.encode(before.get("tools", {}).get(name, {}))
+    }
+
+
+def _lenient(after: Catalogue, names: set[str]) -> Catalogue:
+    """A catalogue without that rejection."""
+    tools = {
+        name: {**tool, "inputSchema": _open(tool["inputSchema"])} if name in names else tool
+        for name, tool in after.get("tools", {}).items()
+    }
+    return {**after, "tools": tools}
+
+
+def _open(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        return {
+            key: _open(value)
+            for key, value in schema.items()
+            if key != "additionalProperties" or value is not False
+        }
+    if isinstance(schema, list):
+        return [_open(one) for one in schema]
+    return schema
 
 
 def _is_text(schema: Mapping[str, Any]) -> bool:

@@ -38,6 +38,23 @@ _RUNS: Final[dict[str, str]] = {
     "run_sse_async": "sse",
 }
 _APPS: Final = ("http_app", "streamable_http_app")
+_HANDLERS: Final = frozenset(
+    {
+        "call_tool",
+        "get_prompt",
+        "list_prompts",
+        "list_resource_templates",
+        "list_resources",
+        "list_tools",
+        "progress_notification",
+        "read_resource",
+        "set_logging_level",
+        "subscribe_resource",
+        "unsubscribe_resource",
+    }
+)
+"""Decorators of low-level servers, which have marks of their own."""
+
 _ERRORS: Final = frozenset(
     {
         "ArithmeticError",
@@ -80,7 +97,7 @@ def replacement(name: str) -> Change | None:
         "mcp_types",
     ):
         return NAMES.get(own) or Change(f"interlock.types.{own}")
-    if own == "Message" and "prompts" in name:
+    if own == "Message" and not name.startswith(("mcp.types", "mcp_types")):
         return Change("interlock.types.PromptMessage")
     return NAMES.get(own)
 
@@ -271,7 +288,7 @@ class Rewriter(Marking):
         self, base: str, name: str, original: cst.Attribute, updated: cst.Attribute
     ) -> cst.BaseExpression:
         change = tables.SERVER_METHODS.get(name)
-        if change is None:
+        if change is None or (base in self.found.low and name in _HANDLERS):
             return updated
         if base == "self" and not self._in_server_class:
             return updated
@@ -346,6 +363,7 @@ class Rewriter(Marking):
         self._helpers_raise = any(
             isinstance(one, cst.FunctionDef)
             and not self._feature(one)
+            and one.name.value not in self.found.handlers
             and self._raises_own_errors(one)
             for one in every_node(node)
         )
@@ -460,6 +478,8 @@ class Rewriter(Marking):
         self, own: str, name: str, original: cst.Call, updated: cst.Call
     ) -> cst.BaseExpression | None:
         change = replacement(name)
+        if own == "Message":
+            return self._message(updated)
         if change is not None and change.new.startswith("interlock.types."):
             return self._typed(last(change.new), updated)
         if own in ("UserMessage", "AssistantMessage"):
@@ -471,6 +491,17 @@ class Rewriter(Marking):
         if own == "ToolResult":
             return self._tool_result(updated)
         return None
+
+    def _message(self, call: cst.Call) -> cst.Call:
+        """A message of a prompt: user(content) or assistant(content)."""
+        content = argument(call, "content", 0)
+        role = argument(call, "role", 1)
+        words = code_of(role.value).strip("\"'") if role is not None else "user"
+        if content is None or words not in ("user", "assistant"):
+            self.mark("Message: use user(content) or assistant(content)")
+            return call
+        known = self.add_import(f"interlock.{words}")
+        return call.with_changes(func=cst.Name(known), args=[cst.Arg(value=content.value)])
 
     def _typed(self, kind: str, call: cst.Call) -> cst.Call:
         """A protocol type: fields in snake_case, no `type`, and URIs as strings."""
@@ -486,7 +517,8 @@ class Rewriter(Marking):
             if name == "uri":
                 one = one.with_changes(value=_as_text(one.value))
             if name and known is not None and name not in known:
-                self.mark(f"{kind} has no field {name!r}")
+                self.mark(f"{kind} has no field {name!r}: it was left out")
+                continue
             made.append(one)
         return with_arguments(call, made)
 

@@ -32,6 +32,7 @@ class Found:
         sdks: The peers that the file imports.
         results: The names of results of lists, whose items are in an attribute.
         calls: The names of results of FastMCP's `call_tool`.
+        handlers: The names of handlers of low-level servers.
     """
 
     high: set[str] = field(default_factory=set)
@@ -43,6 +44,7 @@ class Found:
     sdks: set[str] = field(default_factory=set)
     results: set[str] = field(default_factory=set)
     calls: set[str] = field(default_factory=set)
+    handlers: set[str] = field(default_factory=set)
 
     @property
     def servers(self) -> set[str]:

@@ -52,6 +52,7 @@ NAMES: Final[dict[str, Change]] = {
     "get_context": Change("interlock.get_context"),
     "UserMessage": Change("interlock.user"),
     "AssistantMessage": Change("interlock.assistant"),
+    "Icon": Change("interlock.Icon"),
     # errors
     "ToolError": Change("interlock.ToolError"),
     "McpError": Change("interlock.McpError"),

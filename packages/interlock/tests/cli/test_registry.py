@@ -1,0 +1,312 @@
+"""`interlock publish`, `search` and `add` against a local registry."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from interlock.cli.registry.server_json import BadServerJson, parse
+from tests.cli.registry_server import LocalRegistry, serving
+
+Command = Callable[..., Result]
+NAME = "io.github.ada/weather"
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalRegistry]:
+    """A registry on this machine; the commands use it, and find no login of yours."""
+    for name in ("GITHUB_TOKEN", "GH_TOKEN", "INTERLOCK_GITHUB_TOKEN", "INTERLOCK_REGISTRY_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("ACTIONS_ID_TOKEN_REQUEST_URL", raising=False)
+    with serving() as found:
+        monkeypatch.setenv("INTERLOCK_REGISTRY", found.address)
+        yield found
+
+
+def wheel(folder: Path, *, mark: str = NAME, version: str = "1.2.0", script: str = "weather") -> None:
+    """Build a wheel's metadata, as a build backend writes it."""
+    (folder / "dist").mkdir(exist_ok=True)
+    with zipfile.ZipFile(folder / "dist" / f"weather-{version}-py3-none-any.whl", "w") as archive:
+        info = f"weather-{version}.dist-info"
+        archive.writestr(
+            f"{info}/METADATA",
+            f"Metadata-Version: 2.4\nName: weather\nVersion: {version}\nSummary: The weather.\n"
+            "Project-URL: Repository, https://github.com/ada/weather\n\n"
+            f"# Weather\n\n<!-- mcp-name: {mark} -->\n",
+        )
+        archive.writestr(f"{info}/entry_points.txt", f"[console_scripts]\n{script} = weather:main\n")
+
+
+def document(**changed: Any) -> dict[str, Any]:
+    """A server of the registry with one package."""
+    package = {
+        "registryType": "pypi",
+        "identifier": "weather",
+        "version": "1.2.0",
+        "transport": {"type": "stdio"},
+    }
+    return {
+        "name": NAME,
+        "description": "The weather.",
+        "version": "1.2.0",
+        "packages": [package],
+        **changed,
+    }
+
+
+# -- publish ---------------------------------------------------------------------------------------
+
+
+def test_publish_from_a_wheel(
+    interlock: Command, home: Path, registry: LocalRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--init writes server.json; the checks pass; GitHub says who you are; the registry has it."""
+    wheel(home)
+    assert interlock("publish", "--init", NAME).exit_code == 0
+    checked = interlock("publish", "--dry-run")
+    assert "All checks passed" in checked.stdout
+    assert registry.requests == []
+    registry.github["ghp_1"] = "ada"
+    monkeypatch.setenv("GITHUB_TOKEN", "ghp_1")
+    published = interlock("publish", "--yes", "--remember")
+    assert published.exit_code == 0, published.output
+    assert registry.servers[0]["packages"][0]["identifier"] == "weather"
+    assert registry.requests == ["POST /v0.1/auth/github-at", "POST /v0.1/publish"]
+    assert "ghp_1" not in published.output
+    monkeypatch.delenv("GITHUB_TOKEN")
+    again = interlock("publish", "--yes")
+    assert again.exit_code == 3
+    assert "duplicate version" in again.stderr
+
+
+PROBLEMS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "no mark of ownership": ({"mark": "io.github.eve/weather"}, {}, "does not contain the line"),
+    "another script": ({"script": "serve"}, {}, "starts a script of that name"),
+    "a long description": ({}, {"description": "x" * 101}, "length <= 100"),
+    "no namespace": ({}, {"name": "weather"}, "matching regex"),
+    "a range": ({}, {"version": "^1.2.0"}, "is a range"),
+    "nothing to run": ({}, {"packages": []}, "nobody could use it"),
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_nothing_is_sent_unless_every_check_passes(
+    interlock: Command, home: Path, registry: LocalRegistry, name: str
+) -> None:
+    """The error says what to change."""
+    built, changed, words = PROBLEMS[name]
+    wheel(home, **built)
+    (home / "server.json").write_text(json.dumps(document(**changed)), encoding="utf-8")
+    result = interlock("publish", "--yes")
+    assert result.exit_code != 0
+    assert words in result.stderr
+    assert registry.requests == []
+
+
+def test_publish_for_a_domain(interlock: Command, home: Path, registry: LocalRegistry) -> None:
+    """The key of the domain signs the time; another namespace is refused."""
+    key = Ed25519PrivateKey.generate()
+    public = base64.b64encode(key.public_key().public_bytes_raw()).decode()
+    registry.keys["example.com"] = f"v=MCPv1; k=ed25519; p={public}"
+    wheel(home, mark="com.example/weather")
+    file = home / "server.json"
+    file.write_text(json.dumps(document(name="com.example/weather")), encoding="utf-8")
+    secret = home / "key.hex"
+    secret.write_text(key.private_bytes_raw().hex(), encoding="utf-8")
+    done = interlock("publish", "--yes", "--key", secret)
+    assert done.exit_code == 0, done.output
+    wheel(home, mark=NAME)
+    file.write_text(json.dumps(document()), encoding="utf-8")
+    refused = interlock(
+        "publish", "--yes", "--login", "dns", "--domain", "example.com", "--key", secret
+    )
+    assert refused.exit_code == 3
+    assert "does not include the namespace" in refused.stderr
+    other = home / "other.hex"
+    other.write_text(Ed25519PrivateKey.generate().private_bytes_raw().hex(), encoding="utf-8")
+    file.write_text(json.dumps(document(name="com.example/weather")), encoding="utf-8")
+    wheel(home, mark="com.example/weather")
+    forged = interlock("publish", "--yes", "--key", other)
+    assert "signature verification failed" in forged.stderr
+
+
+def test_publish_without_a_login(interlock: Command, home: Path, registry: LocalRegistry) -> None:
+    """The error names what to set."""
+    wheel(home)
+    (home / "server.json").write_text(json.dumps(document()), encoding="utf-8")
+    result = interlock("publish", "--yes")
+    assert result.exit_code == 2
+    assert "set GITHUB_TOKEN" in result.stderr
+
+
+# -- search ----------------------------------------------------------------------------------------
+
+
+def test_search(interlock: Command, registry: LocalRegistry) -> None:
+    """Pages are followed; text of the registry cannot write to the terminal."""
+    for n in range(5):
+        registry.servers.append(document(name=f"io.github.ada/weather-{n}"))
+    registry.servers[4]["description"] = "Red \x1b[31m alert"
+    registry.status["io.github.ada/weather-3"] = "deprecated"
+    found = interlock("search", "weather")
+    assert [line.split()[0] for line in found.stdout.splitlines()[::2]] == [
+        f"io.github.ada/weather-{n}" for n in range(5)
+    ]
+    assert "weather-3 1.2.0  (deprecated)" in found.stdout
+    assert "\x1b" not in found.stdout
+    few = interlock("search", "weather", "--limit", "3", "--json")
+    assert len(json.loads(few.stdout)["servers"]) == 3
+    assert "No server has" in interlock("search", "nothing").stdout
+
+
+# -- add -------------------------------------------------------------------------------------------
+
+FULL = {
+    "registryType": "pypi",
+    "identifier": "weather",
+    "version": "1.2.0",
+    "fileSha256": "a" * 64,
+    "transport": {"type": "stdio"},
+    "packageArguments": [{"type": "named", "name": "--units", "default": "metric"}],
+    "environmentVariables": [
+        {"name": "API_KEY", "isRequired": True, "isSecret": True, "description": "The key"},
+        {"name": "LEVEL", "value": "{level}!", "variables": {"level": {"default": "low"}}},
+        {"name": "EXTRA"},
+    ],
+}
+
+
+def test_add_shows_asks_pins_and_confines(
+    interlock: Command, home: Path, registry: LocalRegistry
+) -> None:
+    """The entry has the exact version and a sandbox; the secret is not shown; no is no."""
+    registry.servers.append(document(packages=[FULL]))
+    words = ["add", NAME, "--env", "API_KEY=s3cret"]
+    refused = interlock(*words, stdin="n\n")
+    assert refused.exit_code != 0
+    assert not (home / "mcp.json").exists()
+    added = interlock(*words, stdin="y\n")
+    assert added.exit_code == 0, added.output
+    entry = json.loads((home / "mcp.json").read_text(encoding="utf-8"))["mcpServers"]["weather"]
+    assert entry == {
+        "command": "uvx",
+        "args": ["weather@1.2.0", "--units", "metric"],
+        "env": {"API_KEY": "s3cret", "LEVEL": "low!"},
+        "sandbox": True,
+    }
+    for shown in (
+        "command: uvx weather@1.2.0 --units metric",
+        "digest of the description: sha256:",
+        f"digest of the package: sha256:{'a' * 64}",
+        "environment: LEVEL=low!",
+        "sandbox: yes",
+    ):
+        assert shown in added.stdout
+    assert "s3cret" not in added.output
+    taken = interlock(*words, "--yes")
+    assert "has an entry 'weather' already" in taken.stderr
+
+
+def test_a_version_that_changed_is_refused(
+    interlock: Command, home: Path, registry: LocalRegistry
+) -> None:
+    """The digest of a version is remembered."""
+    registry.servers.append(document())
+    assert interlock("add", NAME, "--yes").exit_code == 0
+    registry.servers[0] = document(description="Something else.")
+    changed = interlock("add", NAME, "--yes", "--as", "again")
+    assert changed.exit_code == 1
+    assert "is not what it was when you added it" in changed.stderr
+    registry.servers.append(document(version="1.3.0"))
+    assert interlock("add", NAME, "--yes", "--as", "again").exit_code == 0
+
+
+def test_other_clients_and_remotes(interlock: Command, home: Path, registry: LocalRegistry) -> None:
+    """A client gets an entry of its own form; a remote server is a URL with its headers."""
+    remote = {
+        "type": "streamable-http",
+        "url": "https://{region}.example.com/mcp",
+        "variables": {"region": {"default": "eu", "choices": ["eu", "us"]}},
+        "headers": [{"name": "X-Key", "isRequired": True, "isSecret": True}],
+    }
+    registry.servers.append(document(packages=[], remotes=[remote]))
+    result = interlock("add", NAME, "--yes", "-e", "X-Key=k", "-e", "region=us", "-c", "cursor")
+    assert result.exit_code == 0, result.output
+    entry = json.loads((home / ".cursor" / "mcp.json").read_text())["mcpServers"]["weather"]
+    assert entry == {"url": "https://us.example.com/mcp", "headers": {"X-Key": "k"}}
+    bad = interlock("add", NAME, "--yes", "-e", "X-Key=k", "-e", "region=x", "--as", "b")
+    assert "region is one of: eu, us" in bad.stderr
+    registry.servers[0] = document(version="2.0.0")
+    own = interlock("add", NAME, "--yes", "-c", "cursor", "--as", "local")
+    assert "without a sandbox" in own.stderr
+    entry = json.loads((home / ".cursor" / "mcp.json").read_text())["mcpServers"]["local"]
+    assert "sandbox" not in entry
+
+
+HOSTILE: dict[str, tuple[dict[str, Any], str]] = {
+    "an option as a name": ({"identifier": "--help"}, "is not the name of a package"),
+    "a command as a name": ({"identifier": "x; rm -rf ~"}, "is not the name of a package"),
+    "a URL as a name": ({"identifier": "https://evil.example/x.whl"}, "is not the name"),
+    "an option as a version": ({"version": "-x"}, "is not a version"),
+    "no version": ({"version": None}, "cannot be pinned"),
+    "another runtime": ({"runtimeHint": "bash"}, "wants to be run by 'bash'"),
+    "an unknown kind": ({"registryType": "cargo"}, "cannot be run"),
+    "a variable that is none": (
+        {"environmentVariables": [{"name": "A=B", "value": "x"}]},
+        "is not the name of an environment variable",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_of_the_registry_cannot_become_commands(
+    interlock: Command, home: Path, registry: LocalRegistry, name: str
+) -> None:
+    """Nothing is written."""
+    changed, words = HOSTILE[name]
+    package = {**document()["packages"][0], **changed}
+    registry.servers.append(document(packages=[package]))
+    result = interlock("add", NAME, "--yes")
+    assert result.exit_code != 0
+    assert words in result.stderr
+    assert not (home / "mcp.json").exists()
+
+
+def test_a_removed_server_is_not_added(
+    interlock: Command, home: Path, registry: LocalRegistry
+) -> None:
+    """The registry marks it as deleted; one that does not exist is an error of the registry."""
+    registry.servers.append(document())
+    registry.status[NAME] = "deleted"
+    assert "was removed from the registry" in interlock("add", NAME, "--yes").stderr
+    missing = interlock("add", "io.github.ada/none", "--yes")
+    assert missing.exit_code == 3
+    assert "Server not found" in missing.stderr
+
+
+def test_the_address_of_a_registry(interlock: Command, home: Path) -> None:
+    """Only https, or this machine."""
+    result = interlock("search", "x", "--registry", "http://registry.example")
+    assert result.exit_code == 2
+    assert "begins with https://" in result.stderr
+
+
+def test_rules_of_server_json() -> None:
+    """Positional arguments need a value or a hint; the publisher's metadata is small."""
+    assert parse(document()).name == NAME
+    wrong = {**FULL, "packageArguments": [{"type": "positional"}]}
+    with pytest.raises(BadServerJson, match="needs a value"):
+        parse(document(packages=[wrong]))
+    meta = {"io.modelcontextprotocol.registry/publisher-provided": {"x": "y" * 5000}}
+    with pytest.raises(BadServerJson, match="4096"):
+        parse(document(_meta=meta))
+    with pytest.raises(BadServerJson, match="not JSON"):
+        parse(b"{")
