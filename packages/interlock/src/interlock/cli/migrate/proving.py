@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import msgspec
 from msgspec import Struct
@@ -175,7 +175,7 @@ def _comparable(before: Catalogue, after: Catalogue) -> Catalogue:
     tools = {}
     for name, tool in before.get("tools", {}).items():
         schema = tool.get("outputSchema")
-        if schema is not None and _is_text(schema) and "outputSchema" not in after.get(
+        if schema is not None and (_is_text(schema) or _is_block(schema)) and "outputSchema" not in after.get(
             "tools", {}
         ).get(name, {}):
             tool = {key: value for key, value in tool.items() if key != "outputSchema"}
@@ -218,6 +218,12 @@ def _open(schema: Any) -> Any:
 def _is_text(schema: Mapping[str, Any]) -> bool:
     properties = schema.get("properties", {})
     return list(properties) == ["result"] and properties["result"].get("type") == "string"
+
+
+def _is_block(schema: Mapping[str, Any]) -> bool:
+    """Whether a schema describes content blocks, which are content here and have no schema."""
+    kind = schema.get("properties", {}).get("type", {})
+    return kind.get("const", kind.get("default")) in get_args(t.content.ContentType)
 
 
 # -- the conversation ------------------------------------------------------------------------------
@@ -267,6 +273,11 @@ def sample(schema: Any, root: Any = None, depth: int = 0) -> Any:
     if schema.get("enum"):
         return schema["enum"][0]
     for key in ("anyOf", "oneOf", "allOf"):
+        if schema.get(key) and "properties" in schema:
+            choice = schema[key][0]
+            required = [*schema.get("required", ()), *choice.get("required", ())]
+            rest = {name: value for name, value in schema.items() if name != key}
+            return sample({**rest, "required": required}, root, depth + 1)
         if schema.get(key):
             return sample(schema[key][0], root, depth + 1)
     kind = schema.get("type", "object")

@@ -13,6 +13,7 @@ from ... import types
 from . import tables
 from .survey import HIGH, Found, raises_in
 from .syntax import (
+    annotation_names,
     argument,
     code_of,
     dotted,
@@ -340,12 +341,15 @@ class Rewriter(Marking):
         feature = self._feature(original_node)
         if feature == "tool" and not self._is_newest_sdk:
             updated_node = with_tool_errors(self, original_node, updated_node)
+        if feature in ("tool", "prompt"):
+            self._mark_types(original_node)
         if any("structured_output=False" in code_of(one) for one in original_node.decorators):
             updated_node = self._unstructured(updated_node)
         updated_node = self._without_context_defaults(original_node, updated_node)
         return self._with_route(original_node, updated_node)
 
     _helpers_raise = False
+    _plain_classes: frozenset[str] | set[str] = frozenset()
 
     @property
     def _is_newest_sdk(self) -> bool:
@@ -360,6 +364,11 @@ class Rewriter(Marking):
         self._is_sdk_2 = any(
             word in code for word in ("MCPServer", "mcp.server.mcpserver", "ServerRequestContext")
         )
+        self._plain_classes = {
+            one.name.value
+            for one in every_node(node)
+            if isinstance(one, cst.ClassDef) and not one.bases and not one.decorators
+        }
         self._helpers_raise = any(
             isinstance(one, cst.FunctionDef)
             and not self._feature(one)
@@ -383,6 +392,27 @@ class Rewriter(Marking):
             isinstance(one.exc, cst.Call) and dotted(one.exc.func) in _ERRORS
             for one in raises_in(function)
         )
+
+    def _mark_types(self, function: cst.FunctionDef) -> None:
+        """Mark types that mean something else here."""
+        for one in parameters(function):
+            kinds = [] if one.annotation is None else annotation_names(one.annotation.annotation)
+            if any(isinstance(kind, cst.Name) and kind.value == "bytes" for kind in kinds):
+                self.mark(
+                    f"{one.name.value}: a bytes argument is base64 here; the other SDKs take text"
+                )
+        annotations = [
+            one.annotation.annotation for one in parameters(function) if one.annotation is not None
+        ]
+        if function.returns is not None:
+            annotations.append(function.returns.annotation)
+        for annotation in annotations:
+            for kind in annotation_names(annotation):
+                if isinstance(kind, cst.Name) and kind.value in self._plain_classes:
+                    self.mark(
+                        f"{kind.value} is a plain class, which has no JSON: make it a dataclass, or "
+                        "annotate Any"
+                    )
 
     def _unstructured(self, function: cst.FunctionDef) -> cst.FunctionDef:
         """A tool without an output schema: a text has none, and all else has no annotation."""
