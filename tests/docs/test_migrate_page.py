@@ -70,7 +70,10 @@ def test_every_replacement_exists() -> None:
         module, _, name = change.new.rpartition(".")
         if module:
             assert hasattr({"interlock": interlock, "interlock.types": types}[module], name), old
-    for rows, owner in ((tables.CONTEXT, interlock.Context), (tables.CLIENT_METHODS, interlock.Client)):
+    for rows, owner in (
+        (tables.CONTEXT, interlock.Context),
+        (tables.CLIENT_METHODS, interlock.Client),
+    ):
         for old, change in rows.items():
             if change.new:
                 assert hasattr(owner, change.new.partition(".")[0]), old

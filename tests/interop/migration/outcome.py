@@ -13,6 +13,7 @@ from interlock.cli.migrate.migration import files_of, migrate, read
 from interlock.cli.migrate.servers import server_objects
 
 STUBS = Path(__file__).with_name("stubs")
+PREFERRED = ("mcp", "server", "app")
 _OWN = {"mcp", "mcp_types", "fastmcp", "interlock"}
 
 Verdict = Literal["works", "after marked edits", "does not work"]
@@ -55,7 +56,7 @@ def outcome(path: Path, python: str) -> Outcome:
     base = path if path.is_dir() else path.parent
     base = base.parent if (base / "__init__.py").is_file() else base
     env = {"PYTHONPATH": str(STUBS), "CORPUS_STUBS": ",".join(sorted(_missing(sources)))}
-    file, name = servers[0]
+    file, name = next((one for one in servers if one[1] in PREFERRED), servers[0])
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder).resolve()
         proving.copy_with(base, {one: new.after for one, new in changed.items()}, place)

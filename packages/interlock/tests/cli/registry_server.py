@@ -60,7 +60,10 @@ class LocalRegistry:
         metadata: dict[str, Any] = {"count": len(found[start:end])}
         if end < len(found):
             metadata["nextCursor"] = str(end)
-        return 200, {"servers": [self._shown(one) for one in found[start:end]], "metadata": metadata}
+        return 200, {
+            "servers": [self._shown(one) for one in found[start:end]],
+            "metadata": metadata,
+        }
 
     def _one(self, name: str, version: str) -> tuple[int, Any]:
         found = [
@@ -103,8 +106,7 @@ class LocalRegistry:
         if not body["name"].startswith(token):
             return 403, {"title": "Forbidden", "detail": "You do not have permission to publish"}
         if any(
-            (one["name"], one["version"]) == (body["name"], body["version"])
-            for one in self.servers
+            (one["name"], one["version"]) == (body["name"], body["version"]) for one in self.servers
         ):
             return 400, {"title": "Bad Request", "errors": [{"message": "duplicate version"}]}
         self.servers.append(body)
@@ -131,7 +133,11 @@ def serving() -> Iterator[LocalRegistry]:
             self.end_headers()
             self.wfile.write(text)
 
-        do_GET = do_POST = _do
+        def do_GET(self) -> None:
+            self._do()
+
+        def do_POST(self) -> None:
+            self._do()
 
         def log_message(self, format: str, *args: object) -> None:
             """Keep quiet."""

@@ -28,7 +28,7 @@ def rewritten(code: str) -> tuple[str, list[str]]:
 def loaded(code: str) -> ModuleType:
     """The module that a text is."""
     module = ModuleType("migrated")
-    exec(compile(code, "migrated.py", "exec"), module.__dict__)  # noqa: S102 # the text is ours
+    exec(compile(code, "migrated.py", "exec"), module.__dict__)
     return module
 
 
@@ -91,7 +91,7 @@ async def test_a_server_with_decorators() -> None:
         assert client.instructions == "Buy."
 
 
-LOW_LEVEL = '''
+LOW_LEVEL = """
 import asyncio
 from contextlib import asynccontextmanager
 
@@ -147,8 +147,8 @@ async def main():
 
 if __name__ == "__main__":
     asyncio.run(main())
-'''
-NEWEST_LOW_LEVEL = '''
+"""
+NEWEST_LOW_LEVEL = """
 from mcp.server import Server, ServerRequestContext
 from mcp.types import (
     CallToolRequestParams,
@@ -173,7 +173,7 @@ async def call_tool(ctx: ServerRequestContext, params: CallToolRequestParams) ->
 
 
 server = Server("low", on_list_tools=list_tools, on_call_tool=call_tool)
-'''
+"""
 
 
 async def test_a_low_level_server() -> None:
@@ -198,7 +198,7 @@ async def test_a_low_level_server_of_the_sdk_2() -> None:
     assert result.text == "Hello, Ada by greet"
 
 
-CLIENTS = '''
+CLIENTS = """
 import asyncio
 import sys
 
@@ -228,8 +228,8 @@ async def in_memory(server):
         result = await client.call_tool("add", {"a": 1, "b": 2})
         contents = await client.read_resource("data://one")
         return result.data, contents[0].text
-'''
-SERVER = '''
+"""
+SERVER = """
 from interlock import Server
 
 server = Server("s")
@@ -244,7 +244,7 @@ def one() -> str:
 
 if __name__ == "__main__":
     server.run()
-'''
+"""
 
 
 async def test_clients(tmp_path: Path) -> None:

@@ -31,7 +31,9 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalRegistry]:
         yield found
 
 
-def wheel(folder: Path, *, mark: str = NAME, version: str = "1.2.0", script: str = "weather") -> None:
+def wheel(
+    folder: Path, *, mark: str = NAME, version: str = "1.2.0", script: str = "weather"
+) -> None:
     """Build a wheel's metadata, as a build backend writes it."""
     (folder / "dist").mkdir(exist_ok=True)
     with zipfile.ZipFile(folder / "dist" / f"weather-{version}-py3-none-any.whl", "w") as archive:
@@ -42,7 +44,9 @@ def wheel(folder: Path, *, mark: str = NAME, version: str = "1.2.0", script: str
             "Project-URL: Repository, https://github.com/ada/weather\n\n"
             f"# Weather\n\n<!-- mcp-name: {mark} -->\n",
         )
-        archive.writestr(f"{info}/entry_points.txt", f"[console_scripts]\n{script} = weather:main\n")
+        archive.writestr(
+            f"{info}/entry_points.txt", f"[console_scripts]\n{script} = weather:main\n"
+        )
 
 
 def document(**changed: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from interlock import Client, Context, REVISIONS, Server, TextContent
+from interlock import REVISIONS, Client, Context, Server, TextContent
 
 pytestmark = [
     pytest.mark.anyio,

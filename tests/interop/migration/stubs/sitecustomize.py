@@ -21,7 +21,9 @@ _NAMES = frozenset(os.environ.get("CORPUS_STUBS", "").split(","))
 class _Stub(ModuleType):
     """A module whose names are all there."""
 
-    __path__: list[str] = []
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__path__: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

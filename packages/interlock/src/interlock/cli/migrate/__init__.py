@@ -1,1 +1,1 @@
-"""`interlock migrate`: rewrite servers, clients and tests from other SDKs, and compare old and new."""
+"""`interlock migrate`: rewrite code for other SDKs, and compare the old and the new server."""

@@ -265,7 +265,9 @@ class Clients(Marking):
         self._callbacks = {
             one.name.value
             for one in every_node(node)
-            if isinstance(one, cst.FunctionDef) and one.name.value in given and _ignores_context(one)
+            if isinstance(one, cst.FunctionDef)
+            and one.name.value in given
+            and _ignores_context(one)
         }
 
     def leave_FunctionDef(
@@ -312,9 +314,7 @@ class Clients(Marking):
         if isinstance(call, cst.Call):
             base, _, method = dotted(call.func).rpartition(".")
             if self.found.clients.get(base) is False and method == "read_resource":
-                whole = updated_node.with_changes(
-                    lpar=[cst.LeftParen()], rpar=[cst.RightParen()]
-                )
+                whole = updated_node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
                 return cst.Attribute(value=whole, attr=cst.Name("contents"))
         return updated_node
 

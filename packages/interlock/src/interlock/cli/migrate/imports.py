@@ -165,8 +165,10 @@ class _Imports(cst.CSTTransformer):
             if known not in self._used or known in self._replaced:
                 continue
             change = replacement(f"{source}.{dotted(alias.name)}")
-            why = change.mark if change is not None and change.mark else (
-                f"Interlock has nothing of this name from {source}"
+            why = (
+                change.mark
+                if change is not None and change.mark
+                else (f"Interlock has nothing of this name from {source}")
             )
             self._words.append(f"{last(dotted(alias.name))}: {why}")
             kept.append(alias)

@@ -1,4 +1,4 @@
-"""Rewrites low-level servers: one handler for all tools becomes one tool for each entry of the list.
+"""Rewrites low-level servers: one handler for all tools becomes a tool for each entry of a list.
 
 A low-level server has a handler that lists tools and a handler that gets a name and arguments. The
 list becomes a plain function, and a loop adds each tool with its schema; the handler stays as it
@@ -14,7 +14,7 @@ from typing import Any, Final
 import libcst as cst
 
 from .rewriting import Marking, marked, with_tool_errors
-from .survey import Found, raises_in
+from .survey import Found
 from .syntax import (
     code_of,
     dotted,
@@ -148,14 +148,14 @@ class LowLevel(Marking):
             self.blocking.add(original_node.name.value)
         kept = []
         for decorator in updated_node.decorators:
-            server, kind = self._decorated(decorator)
+            _, kind = self._decorated(decorator)
             if kind in _BY_HAND:
                 self.mark(f"{kind}: {_BY_HAND[kind]}")
             if not kind or kind in _BY_HAND:
                 kept.append(decorator)
             elif "validate_input" in code_of(decorator.decorator):
                 self.mark("arguments are always checked against the schema of the tool")
-        server, kind = self._handlers.get(original_node.name.value, ("", ""))
+        _, kind = self._handlers.get(original_node.name.value, ("", ""))
         if not kind:
             return updated_node
         is_newest = any(name == original_node.name.value for name in self._given.values())
@@ -194,7 +194,9 @@ class LowLevel(Marking):
             "read_resource": {"uri": "uri"},
         }[kind]
         body: Any = updated.body.visit(_Params(params, fields))
-        rest = [one for one in every_node(body) if isinstance(one, cst.Name) and one.value == params]
+        rest = [
+            one for one in every_node(body) if isinstance(one, cst.Name) and one.value == params
+        ]
         if rest:
             self.mark(f"{params} is no longer given: {', '.join(fields)} are")
         if uses_context:
@@ -208,9 +210,7 @@ class LowLevel(Marking):
         if uses_context:
             form += f", {context}: Context"
             self.add_import("interlock.Context")
-        made = cst.ensure_type(
-            statements(f"def f({form}): pass\n")[0], cst.FunctionDef
-        ).params
+        made = cst.ensure_type(statements(f"def f({form}): pass\n")[0], cst.FunctionDef).params
         return updated.with_changes(params=made, body=body)
 
     # -- loops -------------------------------------------------------------------------------------

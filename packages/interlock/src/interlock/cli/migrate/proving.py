@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import subprocess
@@ -16,9 +17,11 @@ from msgspec import Struct
 
 from ... import Client, InterlockError, Stdio
 from ... import types as t
+from ...schema import compile
 from ...tape import Tape
 from ...testing import compare_catalogues, take_catalogue
 from ...testing.drift import Catalogue
+from ...types.content import ContentType
 
 SECONDS: Final = 30.0
 """The time limit for the start of a server, and for each answer."""
@@ -175,9 +178,11 @@ def _comparable(before: Catalogue, after: Catalogue) -> Catalogue:
     tools = {}
     for name, tool in before.get("tools", {}).items():
         schema = tool.get("outputSchema")
-        if schema is not None and (_is_text(schema) or _is_block(schema)) and "outputSchema" not in after.get(
-            "tools", {}
-        ).get(name, {}):
+        if (
+            schema is not None
+            and (_is_text(schema) or _is_block(schema))
+            and "outputSchema" not in after.get("tools", {}).get(name, {})
+        ):
             tool = {key: value for key, value in tool.items() if key != "outputSchema"}
         tools[name] = tool
     return {**before, "tools": tools}
@@ -216,14 +221,17 @@ def _open(schema: Any) -> Any:
 
 
 def _is_text(schema: Mapping[str, Any]) -> bool:
+    """Whether a schema describes a text, or an object of which it says nothing."""
     properties = schema.get("properties", {})
+    if schema.get("type") == "object" and not properties:
+        return schema.get("additionalProperties", True) is True
     return list(properties) == ["result"] and properties["result"].get("type") == "string"
 
 
 def _is_block(schema: Mapping[str, Any]) -> bool:
     """Whether a schema describes content blocks, which are content here and have no schema."""
     kind = schema.get("properties", {}).get("type", {})
-    return kind.get("const", kind.get("default")) in get_args(t.content.ContentType)
+    return kind.get("const", kind.get("default")) in get_args(ContentType)
 
 
 # -- the conversation ------------------------------------------------------------------------------
@@ -238,8 +246,9 @@ async def _converse(client: Client, calls: bool) -> None:
         await _quietly(client.get_prompt(prompt.name, given))
     for tool in (await _listed(client.list_tools))[:_MOST]:
         reads = tool.annotations is not None and tool.annotations.read_only_hint
-        if calls or reads:
-            await _quietly(client.call_tool(tool.name, sample(tool.input_schema)))
+        arguments = sample(tool.input_schema)
+        if (calls or reads) and compile(tool.input_schema).is_valid(arguments):
+            await _quietly(client.call_tool(tool.name, arguments))
 
 
 async def _listed(ask: Any) -> list[Any]:
@@ -252,10 +261,8 @@ async def _listed(ask: Any) -> list[Any]:
 
 async def _quietly(request: Any) -> None:
     """Make a request. Its answer is on the tape, even if it is an error."""
-    try:
+    with contextlib.suppress(t.McpError, t.ProtocolError):
         await request
-    except (t.McpError, t.ProtocolError):
-        pass
 
 
 def sample(schema: Any, root: Any = None, depth: int = 0) -> Any:

@@ -92,10 +92,15 @@ def replacement(name: str) -> Change | None:
         name: Its qualified name.
     """
     own = last(name)
-    if name.startswith(_TYPES) and hasattr(types, own) and name.rpartition(".")[0] in (
-        "mcp",
-        "mcp.types",
-        "mcp_types",
+    if (
+        name.startswith(_TYPES)
+        and hasattr(types, own)
+        and name.rpartition(".")[0]
+        in (
+            "mcp",
+            "mcp.types",
+            "mcp_types",
+        )
     ):
         return NAMES.get(own) or Change(f"interlock.types.{own}")
     if own == "Message" and not name.startswith(("mcp.types", "mcp_types")):
@@ -229,9 +234,7 @@ class Rewriter(Marking):
                 self.add_import("interlock.get_context")
                 rest = rest.removeprefix("request_context.")
                 known = rest if rest in tables.CONTEXT else f"request_context.{rest}"
-                return self._context_attribute(
-                    "get_context()", known, original_node, updated_node
-                )
+                return self._context_attribute("get_context()", known, original_node, updated_node)
             if base and "." not in rest:
                 return self._server_attribute(base, rest, original_node, updated_node)
         own = original_node.attr.value
@@ -410,8 +413,8 @@ class Rewriter(Marking):
             for kind in annotation_names(annotation):
                 if isinstance(kind, cst.Name) and kind.value in self._plain_classes:
                     self.mark(
-                        f"{kind.value} is a plain class, which has no JSON: make it a dataclass, or "
-                        "annotate Any"
+                        f"{kind.value} is a plain class, which has no JSON: make it a dataclass, "
+                        "or annotate Any"
                     )
 
     def _unstructured(self, function: cst.FunctionDef) -> cst.FunctionDef:
@@ -419,7 +422,9 @@ class Rewriter(Marking):
         returns = function.returns
         if returns is None or code_of(returns.annotation) == "str":
             return function
-        self.mark("structured_output: an object is still sent as data too; return text if it must not")
+        self.mark(
+            "structured_output: an object is still sent as data too; return text if it must not"
+        )
         return function.with_changes(returns=None)
 
     def _without_context_defaults(
@@ -459,9 +464,7 @@ class Rewriter(Marking):
             )
         )
 
-    def _with_route(
-        self, original: cst.FunctionDef, updated: cst.FunctionDef
-    ) -> cst.FunctionDef:
+    def _with_route(self, original: cst.FunctionDef, updated: cst.FunctionDef) -> cst.FunctionDef:
         """A custom route is an ASGI app: Starlette makes one of a function of a request."""
         made = []
         for decorator in updated.decorators:
@@ -624,9 +627,7 @@ class Rewriter(Marking):
             made.insert(0, cst.Arg(value=expression('"server"')))
         if info:
             known = self.add_import("interlock.ServerInfo")
-            made.append(
-                keyword("info", cst.Call(func=cst.Name(known), args=_with_commas(info)))
-            )
+            made.append(keyword("info", cst.Call(func=cst.Name(known), args=_with_commas(info))))
         if self._helpers_raise and not self._is_newest_sdk:
             self.mark(_MASKED)
         return with_arguments(call, made)

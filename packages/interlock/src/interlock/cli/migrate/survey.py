@@ -10,7 +10,15 @@ from typing import Any
 import libcst as cst
 from libcst.metadata import MetadataWrapper, QualifiedNameProvider
 
-from .syntax import annotation_names, dotted, every_node, last, own_statements, parameters, peer_name
+from .syntax import (
+    annotation_names,
+    dotted,
+    every_node,
+    last,
+    own_statements,
+    parameters,
+    peer_name,
+)
 from .tables import PEERS
 
 HIGH = frozenset({"FastMCP", "MCPServer"})
@@ -66,9 +74,7 @@ def share(found: dict[Path, Found], modules: dict[Path, cst.Module]) -> None:
         changed = False
         for path, module in modules.items():
             for source, alias in _imports(module):
-                origin = next(
-                    (p for p in found if p != path and _is_module(p, source)), None
-                )
+                origin = next((p for p in found if p != path and _is_module(p, source)), None)
                 if origin is None:
                     continue
                 name = dotted(alias.name)
@@ -141,7 +147,10 @@ class _Survey(cst.CSTVisitor):
 
     def visit_ClassDef(self, node: cst.ClassDef) -> None:
         for base in node.bases:
-            if last(peer_name(self, base.value)) in HIGH or dotted(base.value) in self.found.classes:
+            if (
+                last(peer_name(self, base.value)) in HIGH
+                or dotted(base.value) in self.found.classes
+            ):
                 self.found.classes.add(node.name.value)
                 self.found.high.add("self")
 
@@ -150,9 +159,11 @@ class _Survey(cst.CSTVisitor):
             if parameter.annotation is not None:
                 for name in annotation_names(parameter.annotation.annotation):
                     self._by_type(parameter.name.value, name)
-            elif parameter.default is not None and last(
-                peer_name(self, getattr(parameter.default, "func", parameter.default))
-            ) == "CurrentContext":
+            elif (
+                parameter.default is not None
+                and last(peer_name(self, getattr(parameter.default, "func", parameter.default)))
+                == "CurrentContext"
+            ):
                 self.found.contexts.add(parameter.name.value)
         if node.returns is not None and last(peer_name(self, node.returns.annotation)) in HIGH:
             self.found.makers.add(node.name.value)
@@ -180,9 +191,10 @@ class _Survey(cst.CSTVisitor):
             method = value.func.attr.value
             if of in self.found.high and method in ("as_proxy", "from_openapi", "from_fastapi"):
                 self.found.high.add(name)
-            if (
-                last(peer_name(self, value.func.value)) in HIGH
-                and method in ("as_proxy", "from_openapi", "from_fastapi")
+            if last(peer_name(self, value.func.value)) in HIGH and method in (
+                "as_proxy",
+                "from_openapi",
+                "from_fastapi",
             ):
                 self.found.high.add(name)
             if self.found.clients.get(of) and method.startswith("list_"):

@@ -87,9 +87,10 @@ def with_arguments(call: cst.Call, arguments: Sequence[cst.Arg]) -> cst.Call:
     if made:
         final = call.args[-1].comma if ends_with_comma else cst.MaybeSentinel.DEFAULT
         made[-1] = made[-1].with_changes(
-            comma=final, whitespace_after_arg=call.args[-1].whitespace_after_arg
+            comma=final,
+            whitespace_after_arg=call.args[-1].whitespace_after_arg
             if call.args
-            else cst.SimpleWhitespace("")
+            else cst.SimpleWhitespace(""),
         )
         return call.with_changes(args=made)
     return call.with_changes(args=[], whitespace_before_args=cst.SimpleWhitespace(""))

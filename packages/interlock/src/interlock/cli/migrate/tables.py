@@ -1,4 +1,4 @@
-"""What the migrator knows: spellings of the official Python SDK and FastMCP, and what replaces them.
+"""What the migrator knows: spellings of the official SDK and of FastMCP, and what replaces them.
 
 The migration pages of the guide are made from these tables.
 """
@@ -30,9 +30,7 @@ _AUTH = (
     "authorization works in another way: give run() or http_app() a guard, such as "
     "guard=Guard(Jwt(...)) of interlock.auth"
 )
-_MIDDLEWARE = (
-    "middleware is a function from a handler to a handler here: Server(middleware=[...])"
-)
+_MIDDLEWARE = "middleware is a function from a handler to a handler here: Server(middleware=[...])"
 _OPENAPI = "give the document to OpenApi(...) and mount it: server.mount(OpenApi(doc, base=URL))"
 _ANSWERS = (
     "ctx.elicit returns the value, and raises Declined or Cancelled instead of returning an action"
@@ -159,12 +157,12 @@ SERVER_OPTIONS: Final[dict[str, Change]] = {
     "transport_security": Change("run.security"),
     "event_store": Change(mark="give run() a store: store='sqlite:///FILE'"),
     "retry_interval": Change(mark="give run() retry_ms="),
-    "subscriptions": Change(mark="clients can always subscribe; a list that never changes is quiet"),
+    "subscriptions": Change(mark="leave it out: a list that never changes is quiet"),
     "include_tags": Change(mark="use server.disable(tags=...)"),
     "exclude_tags": Change(mark="use server.disable(tags=...)"),
     "tasks": Change(mark="give the server extensions=[Tasks()] and the tools task='optional'"),
 }
-"""Options of the constructors. `run.X` moves to `run()` and `http_app()`, `info.X` to ServerInfo."""
+"""Options of the constructors: `run.X` moves to `run()`, `info.X` to `info=ServerInfo(...)`."""
 
 RUN_OPTIONS: Final[dict[str, Change]] = {
     "transport": Change("transport"),

@@ -193,9 +193,7 @@ def _launch(server: ServerJson, values: Mapping[str, str], *, remote: bool, asks
                 err=True,
             )
         if one.choices and value not in one.choices:
-            raise click.UsageError(
-                visible_line(f"{label} is one of: {', '.join(one.choices)}.")
-            )
+            raise click.UsageError(visible_line(f"{label} is one of: {', '.join(one.choices)}."))
         return value
 
     reasons = []

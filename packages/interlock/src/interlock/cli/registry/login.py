@@ -15,15 +15,15 @@ from ...store import Vault
 from ...types import InterlockError
 from .client import Registry, RegistryError, fetched
 
-TOKEN_VARIABLE: Final = "INTERLOCK_REGISTRY_TOKEN"  # noqa: S105 # the name of a variable
+TOKEN_VARIABLE: Final = "INTERLOCK_REGISTRY_TOKEN"
 """The environment variable with a token of the registry itself."""
 
 _GITHUB: Final = ("INTERLOCK_GITHUB_TOKEN", "GITHUB_TOKEN", "GH_TOKEN")
 _KEY: Final = "INTERLOCK_REGISTRY_KEY"
 _KIND: Final = "registry login"
 _NO_GITHUB: Final = (
-    "There is no GitHub token: set GITHUB_TOKEN, or store one with --remember. A classic token needs "
-    "no scope for your own namespace, and read:org for that of an organization."
+    "There is no GitHub token: set GITHUB_TOKEN, or store one with --remember. A classic token "
+    "needs no scope for your own namespace, and read:org for that of an organization."
 )
 
 
@@ -148,9 +148,7 @@ def registry_token(
             in_job = os.environ.get("ACTIONS_ID_TOKEN_REQUEST_URL")
             method = "github-oidc" if in_job else "github"
     if method == "github":
-        return registry.token(
-            "github-at", {"github_token": github_token(vault, remember=remember)}
-        )
+        return registry.token("github-at", {"github_token": github_token(vault, remember=remember)})
     if method == "github-oidc":
         return registry.token("github-oidc", {"oidc_token": actions_token()})
     place = domain or ".".join(reversed(name.partition("/")[0].split(".")))

@@ -167,9 +167,11 @@ def _problems(server: ServerJson, folder: Path, given: Path | None) -> list[str]
     """What is wrong with the wheel; empty if nothing is."""
     packages = [one for one in server.packages if one.registry_type == "pypi"]
     if not packages:
-        return [] if server.packages or server.remotes else [
-            "server.json names neither a package nor a remote: nobody could use it."
-        ]
+        return (
+            []
+            if server.packages or server.remotes
+            else ["server.json names neither a package nor a remote: nobody could use it."]
+        )
     found = []
     for package in packages:
         if package.version is None:
