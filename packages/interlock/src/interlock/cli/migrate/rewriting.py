@@ -313,9 +313,8 @@ class Rewriter(Marking):
             return updated_node
         state = original_node.slice[1].slice if len(original_node.slice) > 1 else None
         if isinstance(state, cst.Index) and code_of(state.value) not in ("None", "Any"):
-            return updated_node.with_changes(
-                slice=[cst.SubscriptElement(slice=cst.Index(updated_node.slice[1].slice.value))]  # type: ignore[union-attr]  # reason: the check of the original shows that it is an Index
-            )
+            kept = updated_node.slice[1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+            return updated_node.with_changes(slice=[kept])
         return updated_node.value
 
     # -- classes and functions ---------------------------------------------------------------------

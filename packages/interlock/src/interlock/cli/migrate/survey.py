@@ -78,7 +78,7 @@ def share(found: dict[Path, Found], modules: dict[Path, cst.Module]) -> None:
                 if origin is None:
                     continue
                 name = dotted(alias.name)
-                local = dotted(alias.asname.name) if alias.asname is not None else name  # type: ignore[arg-type]  # reason: the name of an import alias is a Name
+                local = dotted(alias.asname.name) if alias.asname is not None else name
                 theirs = found[origin]
                 mine = found[path]
                 for there, here in (

@@ -30,11 +30,11 @@ def expression(code: str) -> cst.BaseExpression:
 def statements(code: str) -> list[cst.BaseStatement]:
     """Parse statements."""
     parsed = cst.parse_module(code)
-    body = list(parsed.body)
+    body: list[Any] = list(parsed.body)
     if body and parsed.header:
-        first: Any = body[0]
+        first = body[0]
         body[0] = first.with_changes(leading_lines=[*parsed.header, *first.leading_lines])
-    return [one for one in body if isinstance(one, cst.BaseStatement)]
+    return body
 
 
 def code_of(node: cst.CSTNode) -> str:

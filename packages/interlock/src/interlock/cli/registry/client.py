@@ -34,7 +34,11 @@ class RegistryError(click.ClickException):
     def __init__(self, message: str, status: int = 0) -> None:
         super().__init__(message)
         self.status = status
-        self.exit_code = exits.REFUSED if status else exits.UNREACHABLE
+
+    @property
+    def exit_code(self) -> int:  # type: ignore[override]  # reason: click has it as a class variable
+        """The exit code: a refusal has a status."""
+        return exits.REFUSED if self.status else exits.UNREACHABLE
 
 
 def address_of(given: str | None) -> str:
