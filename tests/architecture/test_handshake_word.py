@@ -16,6 +16,7 @@ ALLOWED = (
     "interlock.protocol",
     "interlock.transport.http.legacy.sessions",
     "interlock.integrations.mcp_session",  # has the methods of a class of another package
+    "interlock.cli.migrate.tables",  # names of other SDKs
 )
 WORD = re.compile("initiali[sz]e", re.IGNORECASE)
 

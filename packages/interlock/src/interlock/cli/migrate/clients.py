@@ -9,7 +9,7 @@ from libcst.metadata import ParentNodeProvider
 
 from . import tables
 from .rewriting import Marking
-from .survey import Found
+from .survey import FileSurvey
 from .syntax import (
     argument,
     code_of,
@@ -39,7 +39,7 @@ _CALLBACKS: Final = {"sampling_callback": "sample", "elicitation_callback": "eli
 class Clients(Marking):
     """Rewrites the clients of one file."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: FileSurvey) -> None:
         super().__init__()
         self.found = found
         self._targets: dict[str, cst.BaseExpression] = {}  # by the name of a read stream
@@ -321,12 +321,12 @@ class Clients(Marking):
     def leave_SimpleStatementLine(
         self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
     ) -> Any:
-        """A client is initialized when its block begins."""
+        """A client is connected when its block begins: the explicit handshake is left out."""
         if len(original_node.body) == 1 and isinstance(original_node.body[0], cst.Expr):
             value = original_node.body[0].value
             if isinstance(value, cst.Await) and isinstance(value.expression, cst.Call):
                 base, _, method = dotted(value.expression.func).rpartition(".")
-                if base in self.found.clients and method == "initialize":
+                if base in self.found.clients and method == tables.OPENING:
                     return cst.RemoveFromParent()
         return updated_node
 

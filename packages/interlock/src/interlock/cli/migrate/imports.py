@@ -67,7 +67,9 @@ def _lines(needed: set[tuple[str, str, str]]) -> list[str]:
 
 def _rank(name: str) -> tuple[int, str]:
     """The order of names in an import: constants, classes, functions."""
-    return (0 if name.isupper() else 1 if name[0].isupper() else 2, name)
+    if name.isupper():
+        return 0, name
+    return (1 if name[0].isupper() else 2), name
 
 
 def _line(module: str, names: Sequence[str]) -> str:

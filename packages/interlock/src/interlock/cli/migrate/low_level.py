@@ -14,7 +14,7 @@ from typing import Any, Final
 import libcst as cst
 
 from .rewriting import Marking, marked, with_tool_errors
-from .survey import Found
+from .survey import FileSurvey
 from .syntax import (
     code_of,
     dotted,
@@ -79,7 +79,7 @@ class LowLevel(Marking):
         blocking: The functions that now run a server themselves.
     """
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: FileSurvey) -> None:
         super().__init__()
         self.found = found
         self.blocking: set[str] = set()
@@ -88,7 +88,7 @@ class LowLevel(Marking):
         self._handlers: dict[str, tuple[str, str]] = {}  # handler: (server, kind)
         self._loops: dict[str, str] = {}  # (server): code after its handlers
 
-    # -- what there is -----------------------------------------------------------------------------
+    # -- finding handlers --------------------------------------------------------------------------
 
     def visit_Module(self, node: cst.Module) -> None:
         """Find the handlers of all servers."""
@@ -193,7 +193,7 @@ class LowLevel(Marking):
             "call_tool": {"name": "name", "arguments": "arguments"},
             "read_resource": {"uri": "uri"},
         }[kind]
-        body: Any = updated.body.visit(_Params(params, fields))
+        body: Any = updated.body.visit(_UnpackedParams(params, fields))
         rest = [
             one for one in every_node(body) if isinstance(one, cst.Name) and one.value == params
         ]
@@ -310,7 +310,7 @@ class LowLevel(Marking):
         return cst.FlattenSentinel(body)
 
 
-class _Params(cst.CSTTransformer):
+class _UnpackedParams(cst.CSTTransformer):
     """Replaces `params.name` by `name`, and `params.arguments or {}` by `arguments`."""
 
     def __init__(self, params: str, fields: dict[str, str]) -> None:

@@ -15,7 +15,7 @@ from .clients import Clients
 from .imports import with_imports
 from .low_level import LowLevel
 from .rewriting import Rewriter
-from .survey import Found, share, survey
+from .survey import FileSurvey, share, survey
 from .tables import MARK, PEERS
 
 _FOLDERS = frozenset({"node_modules", "build", "dist", "site-packages", "__pycache__"})
@@ -90,7 +90,7 @@ def migrate(sources: Mapping[Path, str]) -> dict[Path, Migrated]:
 
 
 def _rewritten(
-    module: cst.Module, found: Found
+    module: cst.Module, found: FileSurvey
 ) -> tuple[cst.Module, set[tuple[str, str, str]], set[str]]:
     """One file in three passes: low-level servers, clients, and all else."""
     imports: set[tuple[str, str, str]] = set()

@@ -11,7 +11,7 @@ from libcst.metadata import ParentNodeProvider, QualifiedNameProvider
 
 from ... import types
 from . import tables
-from .survey import HIGH, Found, raises_in
+from .survey import HIGH, FileSurvey, raises_in
 from .syntax import (
     annotation_names,
     argument,
@@ -25,7 +25,7 @@ from .syntax import (
     peer_name,
     with_arguments,
 )
-from .tables import MARK, NAMES, Change
+from .tables import MARK, NAMES, SpellingChange
 
 _WIDTH: Final = 96
 _STATEMENTS: Final = (cst.SimpleStatementLine, cst.BaseCompoundStatement)
@@ -85,7 +85,7 @@ _MASKED: Final = (
 _TYPES: Final = ("mcp.types.", "mcp_types.", "mcp.")
 
 
-def replacement(name: str) -> Change | None:
+def replacement(name: str) -> SpellingChange | None:
     """Return what replaces a name of a peer; None if nothing is known of it.
 
     Args:
@@ -102,9 +102,9 @@ def replacement(name: str) -> Change | None:
             "mcp_types",
         )
     ):
-        return NAMES.get(own) or Change(f"interlock.types.{own}")
+        return NAMES.get(own) or SpellingChange(f"interlock.types.{own}")
     if own == "Message" and not name.startswith(("mcp.types", "mcp_types")):
-        return Change("interlock.types.PromptMessage")
+        return SpellingChange("interlock.types.PromptMessage")
     return NAMES.get(own)
 
 
@@ -178,7 +178,7 @@ class Rewriter(Marking):
         blocking: The functions that now run a server themselves, and are no longer async.
     """
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: FileSurvey) -> None:
         super().__init__()
         self.found = found
         self.blocking: set[str] = set()
@@ -429,7 +429,7 @@ class Rewriter(Marking):
     def _without_context_defaults(
         self, original: cst.FunctionDef, updated: cst.FunctionDef
     ) -> cst.FunctionDef:
-        """A Context needs no default: the parameter goes before those that have one."""
+        """A Context needs no default: the parameter precedes those that have one."""
         named = {
             one.name.value
             for one in parameters(original)

@@ -26,7 +26,7 @@ SESSIONS = frozenset({"Client", "ClientSession"})
 
 
 @dataclass
-class Found:
+class FileSurvey:
     """What a file uses.
 
     Attributes:
@@ -60,14 +60,14 @@ class Found:
         return self.high | self.low
 
 
-def survey(module: cst.Module) -> Found:
+def survey(module: cst.Module) -> FileSurvey:
     """Look through a file."""
     visitor = _Survey()
     MetadataWrapper(module, unsafe_skip_copy=True).visit(visitor)
     return visitor.found
 
 
-def share(found: dict[Path, Found], modules: dict[Path, cst.Module]) -> None:
+def share(found: dict[Path, FileSurvey], modules: dict[Path, cst.Module]) -> None:
     """Let files know the servers, classes and functions that they import from one another."""
     changed = True
     while changed:
@@ -113,7 +113,7 @@ class _Survey(cst.CSTVisitor):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found = Found()
+        self.found = FileSurvey()
 
     # -- imports -----------------------------------------------------------------------------------
 

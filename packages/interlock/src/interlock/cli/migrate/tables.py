@@ -14,7 +14,7 @@ PEERS: Final = ("mcp", "mcp_types", "fastmcp")
 """The packages that are migrated from: the official SDK 1.x and 2.x, and FastMCP 2 to 4."""
 
 
-class Change(NamedTuple):
+class SpellingChange(NamedTuple):
     """What happens to a name, an option, or an attribute.
 
     Attributes:
@@ -36,234 +36,278 @@ _ANSWERS = (
     "ctx.elicit returns the value, and raises Declined or Cancelled instead of returning an action"
 )
 
-NAMES: Final[dict[str, Change]] = {
+NAMES: Final[dict[str, SpellingChange]] = {
     # servers
-    "FastMCP": Change("interlock.Server"),
-    "MCPServer": Change("interlock.Server"),
-    "Server": Change("interlock.Server"),
-    "Context": Change("interlock.Context"),
-    "Image": Change("interlock.Image"),
-    "Audio": Change("interlock.Audio"),
-    "File": Change("interlock.File"),
-    "ToolResult": Change("interlock.ToolResult"),
-    "Depends": Change("interlock.Depends"),
-    "get_context": Change("interlock.get_context"),
-    "UserMessage": Change("interlock.user"),
-    "AssistantMessage": Change("interlock.assistant"),
-    "Icon": Change("interlock.Icon"),
+    "FastMCP": SpellingChange("interlock.Server"),
+    "MCPServer": SpellingChange("interlock.Server"),
+    "Server": SpellingChange("interlock.Server"),
+    "Context": SpellingChange("interlock.Context"),
+    "Image": SpellingChange("interlock.Image"),
+    "Audio": SpellingChange("interlock.Audio"),
+    "File": SpellingChange("interlock.File"),
+    "ToolResult": SpellingChange("interlock.ToolResult"),
+    "Depends": SpellingChange("interlock.Depends"),
+    "get_context": SpellingChange("interlock.get_context"),
+    "UserMessage": SpellingChange("interlock.user"),
+    "AssistantMessage": SpellingChange("interlock.assistant"),
+    "Icon": SpellingChange("interlock.Icon"),
     # errors
-    "ToolError": Change("interlock.ToolError"),
-    "McpError": Change("interlock.McpError"),
-    "MCPError": Change("interlock.McpError"),
-    "ResourceError": Change("interlock.ToolError"),
+    "ToolError": SpellingChange("interlock.ToolError"),
+    "McpError": SpellingChange("interlock.McpError"),
+    "MCPError": SpellingChange("interlock.McpError"),
+    "ResourceError": SpellingChange("interlock.ToolError"),
     # clients
-    "Client": Change("interlock.Client"),
-    "ClientSession": Change("interlock.Client"),
-    "StdioServerParameters": Change("interlock.Stdio"),
-    "StdioTransport": Change("interlock.Stdio"),
-    "StreamableHttpTransport": Change("interlock.Http"),
-    "SSETransport": Change("interlock.Http"),
-    "create_connected_server_and_client_session": Change("interlock.Client"),
+    "Client": SpellingChange("interlock.Client"),
+    "ClientSession": SpellingChange("interlock.Client"),
+    "StdioServerParameters": SpellingChange("interlock.Stdio"),
+    "StdioTransport": SpellingChange("interlock.Stdio"),
+    "StreamableHttpTransport": SpellingChange("interlock.Http"),
+    "SSETransport": SpellingChange("interlock.Http"),
+    "create_connected_server_and_client_session": SpellingChange("interlock.Client"),
     # types whose name differs
-    "TextResourceContents": Change("interlock.types.ResourceContents"),
-    "BlobResourceContents": Change("interlock.types.ResourceContents"),
-    "ResourceTemplateReference": Change("interlock.types.ResourceTemplateReference"),
-    "ResourceReference": Change("interlock.types.ResourceTemplateReference"),
-    "Content": Change("interlock.types.ContentBlock"),
-    "ServerSession": Change(),
-    "NotificationOptions": Change(),
-    "InitializationOptions": Change(),
-    "stdio_server": Change(),
-    "CurrentContext": Change(),
+    "TextResourceContents": SpellingChange("interlock.types.ResourceContents"),
+    "BlobResourceContents": SpellingChange("interlock.types.ResourceContents"),
+    "ResourceTemplateReference": SpellingChange("interlock.types.ResourceTemplateReference"),
+    "ResourceReference": SpellingChange("interlock.types.ResourceTemplateReference"),
+    "Content": SpellingChange("interlock.types.ContentBlock"),
+    "ServerSession": SpellingChange(),
+    "NotificationOptions": SpellingChange(),
+    "InitializationOptions": SpellingChange(),
+    "stdio_server": SpellingChange(),
+    "CurrentContext": SpellingChange(),
     # what a person moves
-    "ErrorData": Change(mark="McpError takes the code, the message and the data themselves"),
-    "RequestContext": Change(mark="callbacks of clients get no context: see Answers(...)"),
-    "AuthSettings": Change(mark=_AUTH),
-    "TokenVerifier": Change(mark=_AUTH),
-    "AccessToken": Change(mark=_AUTH),
-    "OAuthProvider": Change(mark=_AUTH),
-    "BearerAuthProvider": Change(mark=_AUTH),
-    "JWTVerifier": Change(mark=_AUTH),
-    "StaticTokenVerifier": Change(mark=_AUTH),
-    "get_access_token": Change(mark="use ctx.principal, which the guard has verified"),
-    "get_http_headers": Change(mark="use ctx.request.headers; ctx.request is None on stdio"),
-    "get_http_request": Change(mark="use ctx.request, which is None on stdio"),
-    "Middleware": Change(mark=_MIDDLEWARE),
-    "MiddlewareContext": Change(mark=_MIDDLEWARE),
-    "ServerMiddleware": Change(mark=_MIDDLEWARE),
-    "CallNext": Change(mark=_MIDDLEWARE),
-    "HandlerResult": Change(mark=_MIDDLEWARE),
-    "RouteMap": Change(mark=_OPENAPI),
-    "MCPType": Change(mark=_OPENAPI),
-    "AcceptedElicitation": Change(mark=_ANSWERS),
-    "DeclinedElicitation": Change(mark=_ANSWERS),
-    "CancelledElicitation": Change(mark=_ANSWERS),
-    "ElicitationResult": Change(mark=_ANSWERS),
-    "Elicit": Change(mark="ask inside the function: await ctx.elicit(message, Type)"),
-    "Resolve": Change(mark="use Depends(function), or ask with await ctx.elicit(message, Type)"),
-    "Progress": Change(mark="use ctx.progress(done, total, message)"),
-    "SseServerTransport": Change(mark='use server.run("http", legacy_sse=True)'),
-    "StreamableHTTPSessionManager": Change(
+    "ErrorData": SpellingChange(
+        mark="McpError takes the code, the message and the data themselves"
+    ),
+    "RequestContext": SpellingChange(mark="callbacks of clients get no context: see Answers(...)"),
+    "AuthSettings": SpellingChange(mark=_AUTH),
+    "TokenVerifier": SpellingChange(mark=_AUTH),
+    "AccessToken": SpellingChange(mark=_AUTH),
+    "OAuthProvider": SpellingChange(mark=_AUTH),
+    "BearerAuthProvider": SpellingChange(mark=_AUTH),
+    "JWTVerifier": SpellingChange(mark=_AUTH),
+    "StaticTokenVerifier": SpellingChange(mark=_AUTH),
+    "get_access_token": SpellingChange(mark="use ctx.principal, which the guard has verified"),
+    "get_http_headers": SpellingChange(
+        mark="use ctx.request.headers; ctx.request is None on stdio"
+    ),
+    "get_http_request": SpellingChange(mark="use ctx.request, which is None on stdio"),
+    "Middleware": SpellingChange(mark=_MIDDLEWARE),
+    "MiddlewareContext": SpellingChange(mark=_MIDDLEWARE),
+    "ServerMiddleware": SpellingChange(mark=_MIDDLEWARE),
+    "CallNext": SpellingChange(mark=_MIDDLEWARE),
+    "HandlerResult": SpellingChange(mark=_MIDDLEWARE),
+    "RouteMap": SpellingChange(mark=_OPENAPI),
+    "MCPType": SpellingChange(mark=_OPENAPI),
+    "AcceptedElicitation": SpellingChange(mark=_ANSWERS),
+    "DeclinedElicitation": SpellingChange(mark=_ANSWERS),
+    "CancelledElicitation": SpellingChange(mark=_ANSWERS),
+    "ElicitationResult": SpellingChange(mark=_ANSWERS),
+    "Elicit": SpellingChange(mark="ask inside the function: await ctx.elicit(message, Type)"),
+    "Resolve": SpellingChange(
+        mark="use Depends(function), or ask with await ctx.elicit(message, Type)"
+    ),
+    "Progress": SpellingChange(mark="use ctx.progress(done, total, message)"),
+    "SseServerTransport": SpellingChange(mark='use server.run("http", legacy_sse=True)'),
+    "StreamableHTTPSessionManager": SpellingChange(
         mark="use server.http_app(): the app needs no session manager and no lifespan"
     ),
-    "TransportSecuritySettings": Change(mark="use the options hosts= and origins="),
-    "ResourceNotFoundError": Change(mark="return None from the resource: it does not exist"),
-    "NotFoundError": Change(mark="clients get McpError; a resource that does not exist is None"),
-    "ClientSessionGroup": Change(mark="a Client of a configuration with several servers"),
-    "create_proxy": Change(mark="server.mount(TARGET), or interlock bridge"),
-    "FastMCPProxy": Change(mark="server.mount(TARGET), or interlock bridge"),
+    "TransportSecuritySettings": SpellingChange(mark="use the options hosts= and origins="),
+    "ResourceNotFoundError": SpellingChange(
+        mark="return None from the resource: it does not exist"
+    ),
+    "NotFoundError": SpellingChange(
+        mark="clients get McpError; a resource that does not exist is None"
+    ),
+    "ClientSessionGroup": SpellingChange(mark="a Client of a configuration with several servers"),
+    "create_proxy": SpellingChange(mark="server.mount(TARGET), or interlock bridge"),
+    "FastMCPProxy": SpellingChange(mark="server.mount(TARGET), or interlock bridge"),
 }
 """Classes and functions by their last name, whichever module of a peer they are imported from."""
 
-SERVER_OPTIONS: Final[dict[str, Change]] = {
-    "name": Change("name"),
-    "version": Change("version"),
-    "instructions": Change("instructions"),
-    "lifespan": Change("lifespan"),
-    "title": Change("info.title"),
-    "description": Change("info.description"),
-    "website_url": Change("info.website_url"),
-    "icons": Change("info.icons"),
-    "host": Change("run.host"),
-    "port": Change("run.port"),
-    "streamable_http_path": Change("run.path"),
-    "stateless_http": Change("run.sessions"),
-    "json_response": Change(),
-    "debug": Change(),
-    "log_level": Change(),
-    "dependencies": Change(),
-    "sse_path": Change(mark="the legacy endpoints are at /sse and /messages"),
-    "message_path": Change(mark="the legacy endpoints are at /sse and /messages"),
-    "mount_path": Change(mark="mount http_app() at the path instead"),
-    "warn_on_duplicate_tools": Change(),
-    "warn_on_duplicate_resources": Change(),
-    "warn_on_duplicate_prompts": Change(),
-    "warn_on_duplicates": Change(),
-    "on_duplicate_tools": Change(mark="a second feature of one name is an error"),
-    "on_duplicate_resources": Change(mark="a second feature of one name is an error"),
-    "on_duplicate_prompts": Change(mark="a second feature of one name is an error"),
-    "on_duplicate": Change(mark="a second feature of one name is an error"),
-    "mask_error_details": Change(),
-    "strict_input_validation": Change("lenient.not"),
-    "include_fastmcp_meta": Change(),
-    "tool_serializer": Change(mark="return ToolResult(data, text): each tool writes its own text"),
-    "tools": Change(mark="add each with server.add_tool(function)"),
-    "prompts": Change(mark="add each with server.add_prompt(function)"),
-    "resources": Change(mark="add each with server.add_resource(uri, content)"),
-    "middleware": Change(mark=_MIDDLEWARE),
-    "auth": Change(mark=_AUTH),
-    "token_verifier": Change(mark=_AUTH),
-    "auth_server_provider": Change(mark=_AUTH),
-    "transport_security": Change("run.security"),
-    "event_store": Change(mark="give run() a store: store='sqlite:///FILE'"),
-    "retry_interval": Change(mark="give run() retry_ms="),
-    "subscriptions": Change(mark="leave it out: a list that never changes is quiet"),
-    "include_tags": Change(mark="use server.disable(tags=...)"),
-    "exclude_tags": Change(mark="use server.disable(tags=...)"),
-    "tasks": Change(mark="give the server extensions=[Tasks()] and the tools task='optional'"),
+SERVER_OPTIONS: Final[dict[str, SpellingChange]] = {
+    "name": SpellingChange("name"),
+    "version": SpellingChange("version"),
+    "instructions": SpellingChange("instructions"),
+    "lifespan": SpellingChange("lifespan"),
+    "title": SpellingChange("info.title"),
+    "description": SpellingChange("info.description"),
+    "website_url": SpellingChange("info.website_url"),
+    "icons": SpellingChange("info.icons"),
+    "host": SpellingChange("run.host"),
+    "port": SpellingChange("run.port"),
+    "streamable_http_path": SpellingChange("run.path"),
+    "stateless_http": SpellingChange("run.sessions"),
+    "json_response": SpellingChange(),
+    "debug": SpellingChange(),
+    "log_level": SpellingChange(),
+    "dependencies": SpellingChange(),
+    "sse_path": SpellingChange(mark="the legacy endpoints are at /sse and /messages"),
+    "message_path": SpellingChange(mark="the legacy endpoints are at /sse and /messages"),
+    "mount_path": SpellingChange(mark="mount http_app() at the path instead"),
+    "warn_on_duplicate_tools": SpellingChange(),
+    "warn_on_duplicate_resources": SpellingChange(),
+    "warn_on_duplicate_prompts": SpellingChange(),
+    "warn_on_duplicates": SpellingChange(),
+    "on_duplicate_tools": SpellingChange(mark="a second feature of one name is an error"),
+    "on_duplicate_resources": SpellingChange(mark="a second feature of one name is an error"),
+    "on_duplicate_prompts": SpellingChange(mark="a second feature of one name is an error"),
+    "on_duplicate": SpellingChange(mark="a second feature of one name is an error"),
+    "mask_error_details": SpellingChange(),
+    "strict_input_validation": SpellingChange("lenient.not"),
+    "include_fastmcp_meta": SpellingChange(),
+    "tool_serializer": SpellingChange(
+        mark="return ToolResult(data, text): each tool writes its own text"
+    ),
+    "tools": SpellingChange(mark="add each with server.add_tool(function)"),
+    "prompts": SpellingChange(mark="add each with server.add_prompt(function)"),
+    "resources": SpellingChange(mark="add each with server.add_resource(uri, content)"),
+    "middleware": SpellingChange(mark=_MIDDLEWARE),
+    "auth": SpellingChange(mark=_AUTH),
+    "token_verifier": SpellingChange(mark=_AUTH),
+    "auth_server_provider": SpellingChange(mark=_AUTH),
+    "transport_security": SpellingChange("run.security"),
+    "event_store": SpellingChange(mark="give run() a store: store='sqlite:///FILE'"),
+    "retry_interval": SpellingChange(mark="give run() retry_ms="),
+    "subscriptions": SpellingChange(mark="leave it out: a list that never changes is quiet"),
+    "include_tags": SpellingChange(mark="use server.disable(tags=...)"),
+    "exclude_tags": SpellingChange(mark="use server.disable(tags=...)"),
+    "tasks": SpellingChange(
+        mark="give the server extensions=[Tasks()] and the tools task='optional'"
+    ),
 }
 """Options of the constructors: `run.X` moves to `run()`, `info.X` to `info=ServerInfo(...)`."""
 
-RUN_OPTIONS: Final[dict[str, Change]] = {
-    "transport": Change("transport"),
-    "host": Change("host"),
-    "port": Change("port"),
-    "path": Change("path"),
-    "streamable_http_path": Change("path"),
-    "stateless_http": Change("sessions"),
-    "stateless": Change("sessions"),
-    "json_response": Change(),
-    "log_level": Change(),
-    "show_banner": Change(),
-    "transport_security": Change("security"),
-    "middleware": Change(mark="wrap http_app() in the ASGI middleware"),
-    "uvicorn_config": Change(mark="Interlock has a server of its own: see the options of run()"),
-    "mount_path": Change(mark="mount http_app() at the path instead"),
-    "sse_path": Change(mark="the legacy endpoints are at /sse and /messages"),
-    "message_path": Change(mark="the legacy endpoints are at /sse and /messages"),
-    "event_store": Change(mark="give a store: store='sqlite:///FILE'"),
-    "retry_interval": Change("retry_ms"),
-    "host_origin_protection": Change(),
-    "allowed_hosts": Change("hosts"),
-    "allowed_origins": Change("origins"),
+RUN_OPTIONS: Final[dict[str, SpellingChange]] = {
+    "transport": SpellingChange("transport"),
+    "host": SpellingChange("host"),
+    "port": SpellingChange("port"),
+    "path": SpellingChange("path"),
+    "streamable_http_path": SpellingChange("path"),
+    "stateless_http": SpellingChange("sessions"),
+    "stateless": SpellingChange("sessions"),
+    "json_response": SpellingChange(),
+    "log_level": SpellingChange(),
+    "show_banner": SpellingChange(),
+    "transport_security": SpellingChange("security"),
+    "middleware": SpellingChange(mark="wrap http_app() in the ASGI middleware"),
+    "uvicorn_config": SpellingChange(
+        mark="Interlock has a server of its own: see the options of run()"
+    ),
+    "mount_path": SpellingChange(mark="mount http_app() at the path instead"),
+    "sse_path": SpellingChange(mark="the legacy endpoints are at /sse and /messages"),
+    "message_path": SpellingChange(mark="the legacy endpoints are at /sse and /messages"),
+    "event_store": SpellingChange(mark="give a store: store='sqlite:///FILE'"),
+    "retry_interval": SpellingChange("retry_ms"),
+    "host_origin_protection": SpellingChange(),
+    "allowed_hosts": SpellingChange("hosts"),
+    "allowed_origins": SpellingChange("origins"),
 }
 """Options of `run`, `run_async`, `http_app` and `streamable_http_app`."""
 
-TOOL_OPTIONS: Final[dict[str, Change]] = {
-    "name": Change("name"),
-    "title": Change("title"),
-    "description": Change("description"),
-    "annotations": Change("annotations"),
-    "icons": Change("icons"),
-    "meta": Change("meta"),
-    "tags": Change("tags"),
-    "timeout": Change("timeout"),
-    "input_schema": Change("input_schema"),
-    "output_schema": Change("output_schema"),
-    "run_in_thread": Change("thread"),
-    "name_or_fn": Change("name"),
-    "uri": Change("uri"),
-    "mime_type": Change("mime_type"),
-    "structured_output": Change(),
-    "enabled": Change(mark="call server.disable(NAME) after the definition"),
-    "exclude_args": Change(mark="take these values from Depends(...) or the context instead"),
-    "serializer": Change(mark="return ToolResult(data, text) instead"),
-    "task": Change("task"),
-    "version": Change(mark="a name stands for one version here: put the version into the name"),
-    "auth": Change(mark="use scopes=, which callers without them do not see"),
-    "app": Change(mark="use server.app(FILE, tool=function)"),
-    "ui": Change(mark="use server.app(FILE, tool=function)"),
-    "security": Change(),
+TOOL_OPTIONS: Final[dict[str, SpellingChange]] = {
+    "name": SpellingChange("name"),
+    "title": SpellingChange("title"),
+    "description": SpellingChange("description"),
+    "annotations": SpellingChange("annotations"),
+    "icons": SpellingChange("icons"),
+    "meta": SpellingChange("meta"),
+    "tags": SpellingChange("tags"),
+    "timeout": SpellingChange("timeout"),
+    "input_schema": SpellingChange("input_schema"),
+    "output_schema": SpellingChange("output_schema"),
+    "run_in_thread": SpellingChange("thread"),
+    "name_or_fn": SpellingChange("name"),
+    "uri": SpellingChange("uri"),
+    "mime_type": SpellingChange("mime_type"),
+    "structured_output": SpellingChange(),
+    "enabled": SpellingChange(mark="call server.disable(NAME) after the definition"),
+    "exclude_args": SpellingChange(
+        mark="take these values from Depends(...) or the context instead"
+    ),
+    "serializer": SpellingChange(mark="return ToolResult(data, text) instead"),
+    "task": SpellingChange("task"),
+    "version": SpellingChange(
+        mark="a name stands for one version here: put the version into the name"
+    ),
+    "auth": SpellingChange(mark="use scopes=, which callers without them do not see"),
+    "app": SpellingChange(mark="use server.app(FILE, tool=function)"),
+    "ui": SpellingChange(mark="use server.app(FILE, tool=function)"),
+    "security": SpellingChange(),
 }
 """Options of the decorators of tools, prompts and resources."""
 
-CONTEXT: Final[dict[str, Change]] = {
-    "request_context.lifespan_context": Change("lifespan_state"),
-    "lifespan_context": Change("lifespan_state"),
-    "meta": Change("meta"),
-    "request_context.request": Change(
+CONTEXT: Final[dict[str, SpellingChange]] = {
+    "request_context.lifespan_context": SpellingChange("lifespan_state"),
+    "lifespan_context": SpellingChange("lifespan_state"),
+    "meta": SpellingChange("meta"),
+    "request_context.request": SpellingChange(
         "request", "this HttpRequest has headers, client, method and path"
     ),
-    "request_context.meta": Change("meta"),
-    "request_context.session": Change(mark="questions are methods of ctx: elicit, sample, roots"),
-    "request_context": Change(mark="see ctx.caller, ctx.request and ctx.lifespan_state"),
-    "session.create_message": Change("sample"),
-    "session.list_roots": Change("roots", "this returns the list of roots itself"),
-    "session.elicit": Change("elicit", _ANSWERS),
-    "session.send_resource_list_changed": Change(mark="adding and removing announces it already"),
-    "session.send_tool_list_changed": Change(mark="adding and removing announces it already"),
-    "session.send_prompt_list_changed": Change(mark="adding and removing announces it already"),
-    "session.send_resource_updated": Change(mark="ctx.updated(uri), without await"),
-    "session.send_log_message": Change(mark="ctx.log.write(level, data, logger), without await"),
-    "session.send_progress_notification": Change(mark="ctx.progress(done, total), without await"),
-    "session": Change(mark="its questions are methods of ctx, and its state is ctx.session_state"),
-    "notify_prompts_changed": Change(mark="adding and removing announces it already: leave it out"),
-    "notify_tools_changed": Change(mark="adding and removing announces it already: leave it out"),
-    "notify_resources_changed": Change(
+    "request_context.meta": SpellingChange("meta"),
+    "request_context.session": SpellingChange(
+        mark="questions are methods of ctx: elicit, sample, roots"
+    ),
+    "request_context": SpellingChange(mark="see ctx.caller, ctx.request and ctx.lifespan_state"),
+    "session.create_message": SpellingChange("sample"),
+    "session.list_roots": SpellingChange("roots", "this returns the list of roots itself"),
+    "session.elicit": SpellingChange("elicit", _ANSWERS),
+    "session.send_resource_list_changed": SpellingChange(
+        mark="adding and removing announces it already"
+    ),
+    "session.send_tool_list_changed": SpellingChange(
+        mark="adding and removing announces it already"
+    ),
+    "session.send_prompt_list_changed": SpellingChange(
+        mark="adding and removing announces it already"
+    ),
+    "session.send_resource_updated": SpellingChange(mark="ctx.updated(uri), without await"),
+    "session.send_log_message": SpellingChange(
+        mark="ctx.log.write(level, data, logger), without await"
+    ),
+    "session.send_progress_notification": SpellingChange(
+        mark="ctx.progress(done, total), without await"
+    ),
+    "session": SpellingChange(
+        mark="its questions are methods of ctx, and its state is ctx.session_state"
+    ),
+    "notify_prompts_changed": SpellingChange(
         mark="adding and removing announces it already: leave it out"
     ),
-    "notify_resource_updated": Change(mark="ctx.updated(uri), without await"),
-    "send_tool_list_changed": Change(mark="adding and removing announces it already: leave it out"),
-    "list_roots": Change("roots"),
-    "fastmcp": Change("server"),
-    "mcp_server": Change("server"),
-    "elicit": Change("elicit", _ANSWERS),
-    "elicit_url": Change("elicit_url", "it raises Declined or Cancelled; there is no action"),
-    "sample": Change("sample"),
-    "read_resource": Change(
+    "notify_tools_changed": SpellingChange(
+        mark="adding and removing announces it already: leave it out"
+    ),
+    "notify_resources_changed": SpellingChange(
+        mark="adding and removing announces it already: leave it out"
+    ),
+    "notify_resource_updated": SpellingChange(mark="ctx.updated(uri), without await"),
+    "send_tool_list_changed": SpellingChange(
+        mark="adding and removing announces it already: leave it out"
+    ),
+    "list_roots": SpellingChange("roots"),
+    "fastmcp": SpellingChange("server"),
+    "mcp_server": SpellingChange("server"),
+    "elicit": SpellingChange("elicit", _ANSWERS),
+    "elicit_url": SpellingChange(
+        "elicit_url", "it raises Declined or Cancelled; there is no action"
+    ),
+    "sample": SpellingChange("sample"),
+    "read_resource": SpellingChange(
         "read_resource", "this returns a list of ResourceContents, with text or blob"
     ),
-    "log": Change("log.write", "the level comes first: ctx.log.write(level, data, logger)"),
-    "client_id": Change(mark="use ctx.principal, which the guard has verified"),
-    "request_id": Change(mark="a request has no id for tools; make one if you log it"),
-    "session_id": Change(mark="use ctx.caller.session; calls of 2026-07-28 have no session"),
-    "get_state": Change(mark="use await ctx.session_state.get(key)"),
-    "set_state": Change(mark="use await ctx.session_state.set(key, value)"),
-    "get_http_request": Change(mark="use ctx.request, which is None on stdio"),
-    "list_tools": Change(mark="use ctx.server"),
-    "get_prompt": Change(mark="call the function of the prompt"),
-    "close_sse_stream": Change(mark="await ctx.disconnect()"),
-    "headers": Change(mark="use ctx.request.headers; ctx.request is None on stdio"),
+    "log": SpellingChange("log.write", "the level comes first: ctx.log.write(level, data, logger)"),
+    "client_id": SpellingChange(mark="use ctx.principal, which the guard has verified"),
+    "request_id": SpellingChange(mark="a request has no id for tools; make one if you log it"),
+    "session_id": SpellingChange(
+        mark="use ctx.caller.session; calls of 2026-07-28 have no session"
+    ),
+    "get_state": SpellingChange(mark="use await ctx.session_state.get(key)"),
+    "set_state": SpellingChange(mark="use await ctx.session_state.set(key, value)"),
+    "get_http_request": SpellingChange(mark="use ctx.request, which is None on stdio"),
+    "list_tools": SpellingChange(mark="use ctx.server"),
+    "get_prompt": SpellingChange(mark="call the function of the prompt"),
+    "close_sse_stream": SpellingChange(mark="await ctx.disconnect()"),
+    "headers": SpellingChange(mark="use ctx.request.headers; ctx.request is None on stdio"),
 }
 """Attributes and methods of the context. The longest path counts."""
 
@@ -272,61 +316,77 @@ CONTEXT_KEPT: Final = frozenset(
 )
 """Methods of the context that Interlock also has under the same name."""
 
-SAMPLE_OPTIONS: Final[dict[str, Change]] = {
-    "messages": Change("messages"),
-    "system_prompt": Change("system"),
-    "max_tokens": Change("max_tokens"),
-    "temperature": Change("temperature"),
-    "stop_sequences": Change("stop"),
-    "model_preferences": Change("preferences"),
-    "include_context": Change("include_context"),
-    "metadata": Change("metadata"),
-    "result_type": Change("result_type"),
-    "tools": Change("tools", "the tools are not run: the answer has tool uses, which you run"),
-    "tool_choice": Change("tool_choice"),
-    "related_request_id": Change(),
+SAMPLE_OPTIONS: Final[dict[str, SpellingChange]] = {
+    "messages": SpellingChange("messages"),
+    "system_prompt": SpellingChange("system"),
+    "max_tokens": SpellingChange("max_tokens"),
+    "temperature": SpellingChange("temperature"),
+    "stop_sequences": SpellingChange("stop"),
+    "model_preferences": SpellingChange("preferences"),
+    "include_context": SpellingChange("include_context"),
+    "metadata": SpellingChange("metadata"),
+    "result_type": SpellingChange("result_type"),
+    "tools": SpellingChange(
+        "tools", "the tools are not run: the answer has tool uses, which you run"
+    ),
+    "tool_choice": SpellingChange("tool_choice"),
+    "related_request_id": SpellingChange(),
 }
 """Options of `ctx.sample` and `session.create_message`."""
 
-SERVER_METHODS: Final[dict[str, Change]] = {
-    "sse_app": Change(mark="http_app(legacy_sse=True) serves /sse beside the endpoint"),
-    "session_manager": Change(mark="leave it out: the app starts and ends by itself"),
-    "get_tools": Change(mark="open a Client(server) and await client.list_tools()"),
-    "get_resources": Change(mark="open a Client(server) and await client.list_resources()"),
-    "get_prompts": Change(mark="open a Client(server) and await client.list_prompts()"),
-    "get_tool": Change(mark="open a Client(server) and await client.list_tools()"),
-    "list_tools": Change(mark="open a Client(server) and await client.list_tools()"),
-    "list_resources": Change(mark="open a Client(server) and await client.list_resources()"),
-    "list_resource_templates": Change(
+SERVER_METHODS: Final[dict[str, SpellingChange]] = {
+    "sse_app": SpellingChange(mark="http_app(legacy_sse=True) serves /sse beside the endpoint"),
+    "session_manager": SpellingChange(mark="leave it out: the app starts and ends by itself"),
+    "get_tools": SpellingChange(mark="open a Client(server) and await client.list_tools()"),
+    "get_resources": SpellingChange(mark="open a Client(server) and await client.list_resources()"),
+    "get_prompts": SpellingChange(mark="open a Client(server) and await client.list_prompts()"),
+    "get_tool": SpellingChange(mark="open a Client(server) and await client.list_tools()"),
+    "list_tools": SpellingChange(mark="open a Client(server) and await client.list_tools()"),
+    "list_resources": SpellingChange(
+        mark="open a Client(server) and await client.list_resources()"
+    ),
+    "list_resource_templates": SpellingChange(
         mark="open a Client(server) and await client.list_resource_templates()"
     ),
-    "list_prompts": Change(mark="open a Client(server) and await client.list_prompts()"),
-    "get_prompt": Change(mark="open a Client(server) and await client.get_prompt(...)"),
-    "call_tool": Change(mark="open a Client(server) and await client.call_tool(...)"),
-    "read_resource": Change(mark="open a Client(server) and await client.read_resource(...)"),
-    "add_middleware": Change(mark=_MIDDLEWARE),
-    "import_server": Change(
+    "list_prompts": SpellingChange(mark="open a Client(server) and await client.list_prompts()"),
+    "get_prompt": SpellingChange(mark="open a Client(server) and await client.get_prompt(...)"),
+    "call_tool": SpellingChange(mark="open a Client(server) and await client.call_tool(...)"),
+    "read_resource": SpellingChange(
+        mark="open a Client(server) and await client.read_resource(...)"
+    ),
+    "add_middleware": SpellingChange(mark=_MIDDLEWARE),
+    "import_server": SpellingChange(
         mark="use mount(server, prefix=...): a tool is then named PREFIX__NAME, not PREFIX_NAME"
     ),
-    "from_openapi": Change(mark=_OPENAPI),
-    "from_fastapi": Change(mark=_OPENAPI),
-    "as_proxy": Change(mark="mount the target: Server(NAME).mount(TARGET)"),
-    "add_provider": Change(mark="mount a Source: server.mount(SOURCE)"),
-    "add_transform": Change(mark="mount(..., change={NAME: Transform(...)})"),
-    "add_template": Change(mark="use add_resource(uri_template, function)"),
-    "settings": Change(mark="give these settings to run() as options"),
-    "get_context": Change(mark="use get_context() of interlock"),
-    "request_context": Change("get_context()"),
-    "_mcp_server": Change(mark="there is no inner server: use the public methods of Server"),
-    "_tool_manager": Change(mark="there is no tool manager: use the public methods of Server"),
-    "_call_tool_mcp": Change(mark="open a Client(server) and await client.call_tool(...)"),
-    "_read_resource_mcp": Change(mark="open a Client(server) and await client.read_resource(...)"),
-    "set_logging_level": Change(mark="leave it out: each client sets its own level"),
-    "progress_notification": Change(mark="use ctx.progress(done, total)"),
-    "subscribe_resource": Change(mark="leave it out: clients can subscribe to every resource"),
-    "unsubscribe_resource": Change(mark="leave it out: clients can subscribe to every resource"),
-    "get_capabilities": Change(mark="leave it out: capabilities follow from the features"),
-    "create_initialization_options": Change(mark="leave it out"),
+    "from_openapi": SpellingChange(mark=_OPENAPI),
+    "from_fastapi": SpellingChange(mark=_OPENAPI),
+    "as_proxy": SpellingChange(mark="mount the target: Server(NAME).mount(TARGET)"),
+    "add_provider": SpellingChange(mark="mount a Source: server.mount(SOURCE)"),
+    "add_transform": SpellingChange(mark="mount(..., change={NAME: Transform(...)})"),
+    "add_template": SpellingChange(mark="use add_resource(uri_template, function)"),
+    "settings": SpellingChange(mark="give these settings to run() as options"),
+    "get_context": SpellingChange(mark="use get_context() of interlock"),
+    "request_context": SpellingChange("get_context()"),
+    "_mcp_server": SpellingChange(
+        mark="there is no inner server: use the public methods of Server"
+    ),
+    "_tool_manager": SpellingChange(
+        mark="there is no tool manager: use the public methods of Server"
+    ),
+    "_call_tool_mcp": SpellingChange(mark="open a Client(server) and await client.call_tool(...)"),
+    "_read_resource_mcp": SpellingChange(
+        mark="open a Client(server) and await client.read_resource(...)"
+    ),
+    "set_logging_level": SpellingChange(mark="leave it out: each client sets its own level"),
+    "progress_notification": SpellingChange(mark="use ctx.progress(done, total)"),
+    "subscribe_resource": SpellingChange(
+        mark="leave it out: clients can subscribe to every resource"
+    ),
+    "unsubscribe_resource": SpellingChange(
+        mark="leave it out: clients can subscribe to every resource"
+    ),
+    "get_capabilities": SpellingChange(mark="leave it out: capabilities follow from the features"),
+    "create_initialization_options": SpellingChange(mark="leave it out"),
 }
 """Attributes of servers that do not exist here under the same name and meaning."""
 
@@ -401,24 +461,27 @@ FIELDS: Final[dict[str, str]] = {
 }
 """Fields of protocol types in camelCase, and their Python names."""
 
-CLIENT_METHODS: Final[dict[str, Change]] = {
-    "initialize": Change(),
-    "send_notification": Change(mark="use await client.notify(method, params)"),
-    "send_request": Change(mark="use await client.request(method, params)"),
-    "send_roots_list_changed": Change(mark="use client.roots_changed(), without await"),
-    "send_ping": Change("ping"),
-    "set_logging_level": Change("set_log_level"),
-    "send_progress_notification": Change(mark="clients send no progress here"),
-    "subscribe_resource": Change(mark="use async with client.watch(...)"),
-    "unsubscribe_resource": Change(mark="leave the block of client.watch(...)"),
-    "call_tool_mcp": Change("call_tool"),
-    "list_tools_mcp": Change(mark="list_tools() returns the whole list"),
-    "get_server_capabilities": Change(mark="use client.server_capabilities"),
-    "initialize_result": Change(
+OPENING: Final = "initialize"
+"""The method with which a session of the official SDK begins; here the block does it."""
+
+CLIENT_METHODS: Final[dict[str, SpellingChange]] = {
+    "initialize": SpellingChange(),
+    "send_notification": SpellingChange(mark="use await client.notify(method, params)"),
+    "send_request": SpellingChange(mark="use await client.request(method, params)"),
+    "send_roots_list_changed": SpellingChange(mark="use client.roots_changed(), without await"),
+    "send_ping": SpellingChange("ping"),
+    "set_logging_level": SpellingChange("set_log_level"),
+    "send_progress_notification": SpellingChange(mark="clients send no progress here"),
+    "subscribe_resource": SpellingChange(mark="use async with client.watch(...)"),
+    "unsubscribe_resource": SpellingChange(mark="leave the block of client.watch(...)"),
+    "call_tool_mcp": SpellingChange("call_tool"),
+    "list_tools_mcp": SpellingChange(mark="list_tools() returns the whole list"),
+    "get_server_capabilities": SpellingChange(mark="use client.server_capabilities"),
+    "initialize_result": SpellingChange(
         mark="use client.server_info, client.server_capabilities and client.instructions"
     ),
-    "is_connected": Change(mark="use client.connected"),
-    "transport": Change(mark="the transport of a client is not public"),
+    "is_connected": SpellingChange(mark="use client.connected"),
+    "transport": SpellingChange(mark="the transport of a client is not public"),
 }
 """Methods of client sessions."""
 
@@ -430,40 +493,50 @@ CLIENT_LISTS: Final[dict[str, str]] = {
 }
 """Methods of clients that return the list itself here, and the attribute that has it elsewhere."""
 
-CLIENT_OPTIONS: Final[dict[str, Change]] = {
-    "timeout": Change("timeout"),
-    "read_timeout_seconds": Change("timeout", "the timeout is a number of seconds"),
-    "transport": Change("target"),
-    "auth": Change("auth", "auth is an object of interlock.auth, or token= for a bearer token"),
-    "sampling_callback": Change(mark="use answers=Answers(sample=function); it gets the params"),
-    "elicitation_callback": Change(mark="use answers=Answers(elicit=function); it gets the params"),
-    "list_roots_callback": Change(mark="use answers=Answers(roots=[...])"),
-    "sampling_handler": Change(mark="use answers=Answers(sample=function); it gets the params"),
-    "elicitation_handler": Change(mark="use answers=Answers(elicit=function); it gets the params"),
-    "roots": Change(mark="use answers=Answers(roots=[...])"),
-    "logging_callback": Change("on_log"),
-    "log_handler": Change("on_log"),
-    "message_handler": Change(
+CLIENT_OPTIONS: Final[dict[str, SpellingChange]] = {
+    "timeout": SpellingChange("timeout"),
+    "read_timeout_seconds": SpellingChange("timeout", "the timeout is a number of seconds"),
+    "transport": SpellingChange("target"),
+    "auth": SpellingChange(
+        "auth", "auth is an object of interlock.auth, or token= for a bearer token"
+    ),
+    "sampling_callback": SpellingChange(
+        mark="use answers=Answers(sample=function); it gets the params"
+    ),
+    "elicitation_callback": SpellingChange(
+        mark="use answers=Answers(elicit=function); it gets the params"
+    ),
+    "list_roots_callback": SpellingChange(mark="use answers=Answers(roots=[...])"),
+    "sampling_handler": SpellingChange(
+        mark="use answers=Answers(sample=function); it gets the params"
+    ),
+    "elicitation_handler": SpellingChange(
+        mark="use answers=Answers(elicit=function); it gets the params"
+    ),
+    "roots": SpellingChange(mark="use answers=Answers(roots=[...])"),
+    "logging_callback": SpellingChange("on_log"),
+    "log_handler": SpellingChange("on_log"),
+    "message_handler": SpellingChange(
         "on_notification", "it is called with notifications only, as (method, params)"
     ),
-    "progress_handler": Change(mark="use on_progress= of call_tool"),
-    "client_info": Change("info"),
-    "name": Change(),
-    "mode": Change(),
-    "raise_exceptions": Change(),
-    "init_timeout": Change(),
-    "auto_initialize": Change(),
+    "progress_handler": SpellingChange(mark="use on_progress= of call_tool"),
+    "client_info": SpellingChange("info"),
+    "name": SpellingChange(),
+    "mode": SpellingChange(),
+    "raise_exceptions": SpellingChange(),
+    "init_timeout": SpellingChange(),
+    "auto_initialize": SpellingChange(),
 }
 """Options of clients and client sessions."""
 
-CALL_OPTIONS: Final[dict[str, Change]] = {
-    "name": Change("name"),
-    "arguments": Change("arguments"),
-    "timeout": Change("timeout"),
-    "meta": Change("meta"),
-    "read_timeout_seconds": Change("timeout", "the timeout is a number of seconds"),
-    "progress_callback": Change("on_progress"),
-    "progress_handler": Change("on_progress"),
-    "raise_on_error": Change(),
+CALL_OPTIONS: Final[dict[str, SpellingChange]] = {
+    "name": SpellingChange("name"),
+    "arguments": SpellingChange("arguments"),
+    "timeout": SpellingChange("timeout"),
+    "meta": SpellingChange("meta"),
+    "read_timeout_seconds": SpellingChange("timeout", "the timeout is a number of seconds"),
+    "progress_callback": SpellingChange("on_progress"),
+    "progress_handler": SpellingChange("on_progress"),
+    "raise_on_error": SpellingChange(),
 }
 """Options of `call_tool`."""

@@ -20,7 +20,7 @@ from ..user_folder import user_folder
 from .client import Registry, address_of
 from .command_line import CannotRun, Launch, launch_of_package, launch_of_remote
 from .publish import registry_option
-from .server_json import BadServerJson, Input, ServerJson, digest, parse
+from .server_json import BadServerJson, RegistryInput, ServerJson, digest, parse
 
 _OFFICIAL: Final = "io.modelcontextprotocol.registry/official"
 _PINS: Final = "registry.json"
@@ -176,7 +176,7 @@ def _values(given: Sequence[str]) -> dict[str, str]:
 def _launch(server: ServerJson, values: Mapping[str, str], *, remote: bool, asks: bool) -> Launch:
     """How the server is reached: its first usable package, or else its URL."""
 
-    def ask(label: str, one: Input) -> str | None:
+    def ask(label: str, one: RegistryInput) -> str | None:
         if label in values:
             value: str | None = values[label]
         elif one.default is not None:

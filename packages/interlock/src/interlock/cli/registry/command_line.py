@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from .server_json import Argument, Input, NamedInput, Package, RegistryTransport
+from .server_json import Argument, NamedInput, Package, RegistryInput, RegistryTransport
 
 _RUNTIMES: Final = {"pypi": "uvx", "npm": "npx", "oci": "docker"}
 _NAMES: Final = {
@@ -19,7 +19,7 @@ _PLACE: Final = re.compile(r"\{([a-zA-Z_][a-zA-Z0-9_]*)\}")
 _HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _ENVIRONMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-Ask = Callable[[str, Input], str | None]
+Ask = Callable[[str, RegistryInput], str | None]
 """Returns the value that the user gives for an input; None if it is left out."""
 
 
@@ -144,7 +144,7 @@ class _Values:
                 found.append(value)
         return found
 
-    def filled(self, text: str, variables: Mapping[str, Input]) -> str:
+    def filled(self, text: str, variables: Mapping[str, RegistryInput]) -> str:
         """A text with its variables filled in. Unknown ones stay as they are."""
 
         def value(match: re.Match[str]) -> str:
@@ -155,7 +155,7 @@ class _Values:
 
         return _PLACE.sub(value, text)
 
-    def _value(self, label: str, one: Input) -> str | None:
+    def _value(self, label: str, one: RegistryInput) -> str | None:
         if one.value is not None:
             found: str | None = self.filled(one.value, one.variables)
         else:

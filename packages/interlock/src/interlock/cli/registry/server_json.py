@@ -30,7 +30,7 @@ class BadServerJson(Exception):
     """A server.json breaks a rule. The text says which, and where."""
 
 
-class Input(Struct, rename="camel", frozen=True, kw_only=True):
+class RegistryInput(Struct, rename="camel", frozen=True, kw_only=True):
     """A value that the user may have to give.
 
     Attributes:
@@ -51,16 +51,16 @@ class Input(Struct, rename="camel", frozen=True, kw_only=True):
     value: str | None = None
     choices: list[str] = []
     placeholder: str = ""
-    variables: dict[str, Input] = {}
+    variables: dict[str, RegistryInput] = {}
 
 
-class NamedInput(Input, rename="camel", frozen=True, kw_only=True):
+class NamedInput(RegistryInput, rename="camel", frozen=True, kw_only=True):
     """A header or an environment variable."""
 
     name: str
 
 
-class Argument(Input, rename="camel", frozen=True, kw_only=True):
+class Argument(RegistryInput, rename="camel", frozen=True, kw_only=True):
     """A word of a command line: positional, or a flag with its value.
 
     Attributes:
@@ -89,7 +89,7 @@ class RegistryTransport(Struct, rename="camel", frozen=True, kw_only=True):
     type: str
     url: Annotated[str, Meta(pattern=_URL)] | None = None
     headers: list[NamedInput] = []
-    variables: dict[str, Input] = {}
+    variables: dict[str, RegistryInput] = {}
 
 
 class Package(Struct, rename="camel", frozen=True, kw_only=True):

@@ -320,7 +320,13 @@ class Context(Generic[State]):
     def report_progress(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> Sent:
-        """Do the same as `progress`, which other SDKs spell like this. It may be awaited."""
+        """Do the same as `progress`, which other SDKs spell like this. It may be awaited.
+
+        Args:
+            progress: The value; it grows with each report.
+            total: The value at the end, if known.
+            message: A text for people.
+        """
         self.progress(progress, total, message)
         return _SENT
 
