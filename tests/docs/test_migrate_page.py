@@ -15,7 +15,7 @@ from tests.docs.pages import TOP
 PAGE = TOP / "docs" / "guide" / "migrate.md"
 BEGIN = "<!-- the tables of the migrator begin -->\n"
 END = "<!-- the tables of the migrator end -->"
-TABLES: dict[str, Mapping[str, tables.SpellingChange]] = {
+TABLES: dict[str, Mapping[str, tables.Respelling]] = {
     "Names": tables.NAMES,
     "Options of servers": tables.SERVER_OPTIONS,
     "Options of `run` and of apps": tables.RUN_OPTIONS,

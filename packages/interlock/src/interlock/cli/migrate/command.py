@@ -22,9 +22,7 @@ _NEEDED = "interlock migrate needs another package: pip install 'interlock[migra
 
 @click.command("migrate")
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
-@click.option(
-    "--write", is_flag=True, help="SpellingChange the files; by default a diff is printed."
-)
+@click.option("--write", is_flag=True, help="Change the files; by default a diff is printed.")
 @click.option(
     "--prove/--no-prove",
     default=None,

@@ -25,7 +25,7 @@ from .syntax import (
     peer_name,
     with_arguments,
 )
-from .tables import MARK, NAMES, SpellingChange
+from .tables import MARK, NAMES, Respelling
 
 _WIDTH: Final = 96
 _STATEMENTS: Final = (cst.SimpleStatementLine, cst.BaseCompoundStatement)
@@ -85,7 +85,7 @@ _MASKED: Final = (
 _TYPES: Final = ("mcp.types.", "mcp_types.", "mcp.")
 
 
-def replacement(name: str) -> SpellingChange | None:
+def replacement(name: str) -> Respelling | None:
     """Return what replaces a name of a peer; None if nothing is known of it.
 
     Args:
@@ -102,9 +102,9 @@ def replacement(name: str) -> SpellingChange | None:
             "mcp_types",
         )
     ):
-        return NAMES.get(own) or SpellingChange(f"interlock.types.{own}")
+        return NAMES.get(own) or Respelling(f"interlock.types.{own}")
     if own == "Message" and not name.startswith(("mcp.types", "mcp_types")):
-        return SpellingChange("interlock.types.PromptMessage")
+        return Respelling("interlock.types.PromptMessage")
     return NAMES.get(own)
 
 

@@ -14,7 +14,7 @@ PEERS: Final = ("mcp", "mcp_types", "fastmcp")
 """The packages that are migrated from: the official SDK 1.x and 2.x, and FastMCP 2 to 4."""
 
 
-class SpellingChange(NamedTuple):
+class Respelling(NamedTuple):
     """What happens to a name, an option, or an attribute.
 
     Attributes:
@@ -36,278 +36,260 @@ _ANSWERS = (
     "ctx.elicit returns the value, and raises Declined or Cancelled instead of returning an action"
 )
 
-NAMES: Final[dict[str, SpellingChange]] = {
+NAMES: Final[dict[str, Respelling]] = {
     # servers
-    "FastMCP": SpellingChange("interlock.Server"),
-    "MCPServer": SpellingChange("interlock.Server"),
-    "Server": SpellingChange("interlock.Server"),
-    "Context": SpellingChange("interlock.Context"),
-    "Image": SpellingChange("interlock.Image"),
-    "Audio": SpellingChange("interlock.Audio"),
-    "File": SpellingChange("interlock.File"),
-    "ToolResult": SpellingChange("interlock.ToolResult"),
-    "Depends": SpellingChange("interlock.Depends"),
-    "get_context": SpellingChange("interlock.get_context"),
-    "UserMessage": SpellingChange("interlock.user"),
-    "AssistantMessage": SpellingChange("interlock.assistant"),
-    "Icon": SpellingChange("interlock.Icon"),
+    "FastMCP": Respelling("interlock.Server"),
+    "MCPServer": Respelling("interlock.Server"),
+    "Server": Respelling("interlock.Server"),
+    "Context": Respelling("interlock.Context"),
+    "Image": Respelling("interlock.Image"),
+    "Audio": Respelling("interlock.Audio"),
+    "File": Respelling("interlock.File"),
+    "ToolResult": Respelling("interlock.ToolResult"),
+    "Depends": Respelling("interlock.Depends"),
+    "get_context": Respelling("interlock.get_context"),
+    "UserMessage": Respelling("interlock.user"),
+    "AssistantMessage": Respelling("interlock.assistant"),
+    "Icon": Respelling("interlock.Icon"),
     # errors
-    "ToolError": SpellingChange("interlock.ToolError"),
-    "McpError": SpellingChange("interlock.McpError"),
-    "MCPError": SpellingChange("interlock.McpError"),
-    "ResourceError": SpellingChange("interlock.ToolError"),
+    "ToolError": Respelling("interlock.ToolError"),
+    "McpError": Respelling("interlock.McpError"),
+    "MCPError": Respelling("interlock.McpError"),
+    "ResourceError": Respelling("interlock.ToolError"),
     # clients
-    "Client": SpellingChange("interlock.Client"),
-    "ClientSession": SpellingChange("interlock.Client"),
-    "StdioServerParameters": SpellingChange("interlock.Stdio"),
-    "StdioTransport": SpellingChange("interlock.Stdio"),
-    "StreamableHttpTransport": SpellingChange("interlock.Http"),
-    "SSETransport": SpellingChange("interlock.Http"),
-    "create_connected_server_and_client_session": SpellingChange("interlock.Client"),
+    "Client": Respelling("interlock.Client"),
+    "ClientSession": Respelling("interlock.Client"),
+    "StdioServerParameters": Respelling("interlock.Stdio"),
+    "StdioTransport": Respelling("interlock.Stdio"),
+    "StreamableHttpTransport": Respelling("interlock.Http"),
+    "SSETransport": Respelling("interlock.Http"),
+    "create_connected_server_and_client_session": Respelling("interlock.Client"),
     # types whose name differs
-    "TextResourceContents": SpellingChange("interlock.types.ResourceContents"),
-    "BlobResourceContents": SpellingChange("interlock.types.ResourceContents"),
-    "ResourceTemplateReference": SpellingChange("interlock.types.ResourceTemplateReference"),
-    "ResourceReference": SpellingChange("interlock.types.ResourceTemplateReference"),
-    "Content": SpellingChange("interlock.types.ContentBlock"),
-    "ServerSession": SpellingChange(),
-    "NotificationOptions": SpellingChange(),
-    "InitializationOptions": SpellingChange(),
-    "stdio_server": SpellingChange(),
-    "CurrentContext": SpellingChange(),
+    "TextResourceContents": Respelling("interlock.types.ResourceContents"),
+    "BlobResourceContents": Respelling("interlock.types.ResourceContents"),
+    "ResourceTemplateReference": Respelling("interlock.types.ResourceTemplateReference"),
+    "ResourceReference": Respelling("interlock.types.ResourceTemplateReference"),
+    "Content": Respelling("interlock.types.ContentBlock"),
+    "ServerSession": Respelling(),
+    "NotificationOptions": Respelling(),
+    "InitializationOptions": Respelling(),
+    "stdio_server": Respelling(),
+    "CurrentContext": Respelling(),
     # what a person moves
-    "ErrorData": SpellingChange(
-        mark="McpError takes the code, the message and the data themselves"
-    ),
-    "RequestContext": SpellingChange(mark="callbacks of clients get no context: see Answers(...)"),
-    "AuthSettings": SpellingChange(mark=_AUTH),
-    "TokenVerifier": SpellingChange(mark=_AUTH),
-    "AccessToken": SpellingChange(mark=_AUTH),
-    "OAuthProvider": SpellingChange(mark=_AUTH),
-    "BearerAuthProvider": SpellingChange(mark=_AUTH),
-    "JWTVerifier": SpellingChange(mark=_AUTH),
-    "StaticTokenVerifier": SpellingChange(mark=_AUTH),
-    "get_access_token": SpellingChange(mark="use ctx.principal, which the guard has verified"),
-    "get_http_headers": SpellingChange(
-        mark="use ctx.request.headers; ctx.request is None on stdio"
-    ),
-    "get_http_request": SpellingChange(mark="use ctx.request, which is None on stdio"),
-    "Middleware": SpellingChange(mark=_MIDDLEWARE),
-    "MiddlewareContext": SpellingChange(mark=_MIDDLEWARE),
-    "ServerMiddleware": SpellingChange(mark=_MIDDLEWARE),
-    "CallNext": SpellingChange(mark=_MIDDLEWARE),
-    "HandlerResult": SpellingChange(mark=_MIDDLEWARE),
-    "RouteMap": SpellingChange(mark=_OPENAPI),
-    "MCPType": SpellingChange(mark=_OPENAPI),
-    "AcceptedElicitation": SpellingChange(mark=_ANSWERS),
-    "DeclinedElicitation": SpellingChange(mark=_ANSWERS),
-    "CancelledElicitation": SpellingChange(mark=_ANSWERS),
-    "ElicitationResult": SpellingChange(mark=_ANSWERS),
-    "Elicit": SpellingChange(mark="ask inside the function: await ctx.elicit(message, Type)"),
-    "Resolve": SpellingChange(
+    "ErrorData": Respelling(mark="McpError takes the code, the message and the data themselves"),
+    "RequestContext": Respelling(mark="callbacks of clients get no context: see Answers(...)"),
+    "AuthSettings": Respelling(mark=_AUTH),
+    "TokenVerifier": Respelling(mark=_AUTH),
+    "AccessToken": Respelling(mark=_AUTH),
+    "OAuthProvider": Respelling(mark=_AUTH),
+    "BearerAuthProvider": Respelling(mark=_AUTH),
+    "JWTVerifier": Respelling(mark=_AUTH),
+    "StaticTokenVerifier": Respelling(mark=_AUTH),
+    "get_access_token": Respelling(mark="use ctx.principal, which the guard has verified"),
+    "get_http_headers": Respelling(mark="use ctx.request.headers; ctx.request is None on stdio"),
+    "get_http_request": Respelling(mark="use ctx.request, which is None on stdio"),
+    "Middleware": Respelling(mark=_MIDDLEWARE),
+    "MiddlewareContext": Respelling(mark=_MIDDLEWARE),
+    "ServerMiddleware": Respelling(mark=_MIDDLEWARE),
+    "CallNext": Respelling(mark=_MIDDLEWARE),
+    "HandlerResult": Respelling(mark=_MIDDLEWARE),
+    "RouteMap": Respelling(mark=_OPENAPI),
+    "MCPType": Respelling(mark=_OPENAPI),
+    "AcceptedElicitation": Respelling(mark=_ANSWERS),
+    "DeclinedElicitation": Respelling(mark=_ANSWERS),
+    "CancelledElicitation": Respelling(mark=_ANSWERS),
+    "ElicitationResult": Respelling(mark=_ANSWERS),
+    "Elicit": Respelling(mark="ask inside the function: await ctx.elicit(message, Type)"),
+    "Resolve": Respelling(
         mark="use Depends(function), or ask with await ctx.elicit(message, Type)"
     ),
-    "Progress": SpellingChange(mark="use ctx.progress(done, total, message)"),
-    "SseServerTransport": SpellingChange(mark='use server.run("http", legacy_sse=True)'),
-    "StreamableHTTPSessionManager": SpellingChange(
+    "Progress": Respelling(mark="use ctx.progress(done, total, message)"),
+    "SseServerTransport": Respelling(mark='use server.run("http", legacy_sse=True)'),
+    "StreamableHTTPSessionManager": Respelling(
         mark="use server.http_app(): the app needs no session manager and no lifespan"
     ),
-    "TransportSecuritySettings": SpellingChange(mark="use the options hosts= and origins="),
-    "ResourceNotFoundError": SpellingChange(
-        mark="return None from the resource: it does not exist"
-    ),
-    "NotFoundError": SpellingChange(
+    "TransportSecuritySettings": Respelling(mark="use the options hosts= and origins="),
+    "ResourceNotFoundError": Respelling(mark="return None from the resource: it does not exist"),
+    "NotFoundError": Respelling(
         mark="clients get McpError; a resource that does not exist is None"
     ),
-    "ClientSessionGroup": SpellingChange(mark="a Client of a configuration with several servers"),
-    "create_proxy": SpellingChange(mark="server.mount(TARGET), or interlock bridge"),
-    "FastMCPProxy": SpellingChange(mark="server.mount(TARGET), or interlock bridge"),
+    "ClientSessionGroup": Respelling(mark="a Client of a configuration with several servers"),
+    "create_proxy": Respelling(mark="server.mount(TARGET), or interlock bridge"),
+    "FastMCPProxy": Respelling(mark="server.mount(TARGET), or interlock bridge"),
 }
 """Classes and functions by their last name, whichever module of a peer they are imported from."""
 
-SERVER_OPTIONS: Final[dict[str, SpellingChange]] = {
-    "name": SpellingChange("name"),
-    "version": SpellingChange("version"),
-    "instructions": SpellingChange("instructions"),
-    "lifespan": SpellingChange("lifespan"),
-    "title": SpellingChange("info.title"),
-    "description": SpellingChange("info.description"),
-    "website_url": SpellingChange("info.website_url"),
-    "icons": SpellingChange("info.icons"),
-    "host": SpellingChange("run.host"),
-    "port": SpellingChange("run.port"),
-    "streamable_http_path": SpellingChange("run.path"),
-    "stateless_http": SpellingChange("run.sessions"),
-    "json_response": SpellingChange(),
-    "debug": SpellingChange(),
-    "log_level": SpellingChange(),
-    "dependencies": SpellingChange(),
-    "sse_path": SpellingChange(mark="the legacy endpoints are at /sse and /messages"),
-    "message_path": SpellingChange(mark="the legacy endpoints are at /sse and /messages"),
-    "mount_path": SpellingChange(mark="mount http_app() at the path instead"),
-    "warn_on_duplicate_tools": SpellingChange(),
-    "warn_on_duplicate_resources": SpellingChange(),
-    "warn_on_duplicate_prompts": SpellingChange(),
-    "warn_on_duplicates": SpellingChange(),
-    "on_duplicate_tools": SpellingChange(mark="a second feature of one name is an error"),
-    "on_duplicate_resources": SpellingChange(mark="a second feature of one name is an error"),
-    "on_duplicate_prompts": SpellingChange(mark="a second feature of one name is an error"),
-    "on_duplicate": SpellingChange(mark="a second feature of one name is an error"),
-    "mask_error_details": SpellingChange(),
-    "strict_input_validation": SpellingChange("lenient.not"),
-    "include_fastmcp_meta": SpellingChange(),
-    "tool_serializer": SpellingChange(
+SERVER_OPTIONS: Final[dict[str, Respelling]] = {
+    "name": Respelling("name"),
+    "version": Respelling("version"),
+    "instructions": Respelling("instructions"),
+    "lifespan": Respelling("lifespan"),
+    "title": Respelling("info.title"),
+    "description": Respelling("info.description"),
+    "website_url": Respelling("info.website_url"),
+    "icons": Respelling("info.icons"),
+    "host": Respelling("run.host"),
+    "port": Respelling("run.port"),
+    "streamable_http_path": Respelling("run.path"),
+    "stateless_http": Respelling("run.sessions"),
+    "json_response": Respelling(),
+    "debug": Respelling(),
+    "log_level": Respelling(),
+    "dependencies": Respelling(),
+    "sse_path": Respelling(mark="the legacy endpoints are at /sse and /messages"),
+    "message_path": Respelling(mark="the legacy endpoints are at /sse and /messages"),
+    "mount_path": Respelling(mark="mount http_app() at the path instead"),
+    "warn_on_duplicate_tools": Respelling(),
+    "warn_on_duplicate_resources": Respelling(),
+    "warn_on_duplicate_prompts": Respelling(),
+    "warn_on_duplicates": Respelling(),
+    "on_duplicate_tools": Respelling(mark="a second feature of one name is an error"),
+    "on_duplicate_resources": Respelling(mark="a second feature of one name is an error"),
+    "on_duplicate_prompts": Respelling(mark="a second feature of one name is an error"),
+    "on_duplicate": Respelling(mark="a second feature of one name is an error"),
+    "mask_error_details": Respelling(),
+    "strict_input_validation": Respelling("lenient.not"),
+    "include_fastmcp_meta": Respelling(),
+    "tool_serializer": Respelling(
         mark="return ToolResult(data, text): each tool writes its own text"
     ),
-    "tools": SpellingChange(mark="add each with server.add_tool(function)"),
-    "prompts": SpellingChange(mark="add each with server.add_prompt(function)"),
-    "resources": SpellingChange(mark="add each with server.add_resource(uri, content)"),
-    "middleware": SpellingChange(mark=_MIDDLEWARE),
-    "auth": SpellingChange(mark=_AUTH),
-    "token_verifier": SpellingChange(mark=_AUTH),
-    "auth_server_provider": SpellingChange(mark=_AUTH),
-    "transport_security": SpellingChange("run.security"),
-    "event_store": SpellingChange(mark="give run() a store: store='sqlite:///FILE'"),
-    "retry_interval": SpellingChange(mark="give run() retry_ms="),
-    "subscriptions": SpellingChange(mark="leave it out: a list that never changes is quiet"),
-    "include_tags": SpellingChange(mark="use server.disable(tags=...)"),
-    "exclude_tags": SpellingChange(mark="use server.disable(tags=...)"),
-    "tasks": SpellingChange(
-        mark="give the server extensions=[Tasks()] and the tools task='optional'"
-    ),
+    "tools": Respelling(mark="add each with server.add_tool(function)"),
+    "prompts": Respelling(mark="add each with server.add_prompt(function)"),
+    "resources": Respelling(mark="add each with server.add_resource(uri, content)"),
+    "middleware": Respelling(mark=_MIDDLEWARE),
+    "auth": Respelling(mark=_AUTH),
+    "token_verifier": Respelling(mark=_AUTH),
+    "auth_server_provider": Respelling(mark=_AUTH),
+    "transport_security": Respelling("run.security"),
+    "event_store": Respelling(mark="give run() a store: store='sqlite:///FILE'"),
+    "retry_interval": Respelling(mark="give run() retry_ms="),
+    "subscriptions": Respelling(mark="leave it out: a list that never changes is quiet"),
+    "include_tags": Respelling(mark="use server.disable(tags=...)"),
+    "exclude_tags": Respelling(mark="use server.disable(tags=...)"),
+    "tasks": Respelling(mark="give the server extensions=[Tasks()] and the tools task='optional'"),
 }
 """Options of the constructors: `run.X` moves to `run()`, `info.X` to `info=ServerInfo(...)`."""
 
-RUN_OPTIONS: Final[dict[str, SpellingChange]] = {
-    "transport": SpellingChange("transport"),
-    "host": SpellingChange("host"),
-    "port": SpellingChange("port"),
-    "path": SpellingChange("path"),
-    "streamable_http_path": SpellingChange("path"),
-    "stateless_http": SpellingChange("sessions"),
-    "stateless": SpellingChange("sessions"),
-    "json_response": SpellingChange(),
-    "log_level": SpellingChange(),
-    "show_banner": SpellingChange(),
-    "transport_security": SpellingChange("security"),
-    "middleware": SpellingChange(mark="wrap http_app() in the ASGI middleware"),
-    "uvicorn_config": SpellingChange(
+RUN_OPTIONS: Final[dict[str, Respelling]] = {
+    "transport": Respelling("transport"),
+    "host": Respelling("host"),
+    "port": Respelling("port"),
+    "path": Respelling("path"),
+    "streamable_http_path": Respelling("path"),
+    "stateless_http": Respelling("sessions"),
+    "stateless": Respelling("sessions"),
+    "json_response": Respelling(),
+    "log_level": Respelling(),
+    "show_banner": Respelling(),
+    "transport_security": Respelling("security"),
+    "middleware": Respelling(mark="wrap http_app() in the ASGI middleware"),
+    "uvicorn_config": Respelling(
         mark="Interlock has a server of its own: see the options of run()"
     ),
-    "mount_path": SpellingChange(mark="mount http_app() at the path instead"),
-    "sse_path": SpellingChange(mark="the legacy endpoints are at /sse and /messages"),
-    "message_path": SpellingChange(mark="the legacy endpoints are at /sse and /messages"),
-    "event_store": SpellingChange(mark="give a store: store='sqlite:///FILE'"),
-    "retry_interval": SpellingChange("retry_ms"),
-    "host_origin_protection": SpellingChange(),
-    "allowed_hosts": SpellingChange("hosts"),
-    "allowed_origins": SpellingChange("origins"),
+    "mount_path": Respelling(mark="mount http_app() at the path instead"),
+    "sse_path": Respelling(mark="the legacy endpoints are at /sse and /messages"),
+    "message_path": Respelling(mark="the legacy endpoints are at /sse and /messages"),
+    "event_store": Respelling(mark="give a store: store='sqlite:///FILE'"),
+    "retry_interval": Respelling("retry_ms"),
+    "host_origin_protection": Respelling(),
+    "allowed_hosts": Respelling("hosts"),
+    "allowed_origins": Respelling("origins"),
 }
 """Options of `run`, `run_async`, `http_app` and `streamable_http_app`."""
 
-TOOL_OPTIONS: Final[dict[str, SpellingChange]] = {
-    "name": SpellingChange("name"),
-    "title": SpellingChange("title"),
-    "description": SpellingChange("description"),
-    "annotations": SpellingChange("annotations"),
-    "icons": SpellingChange("icons"),
-    "meta": SpellingChange("meta"),
-    "tags": SpellingChange("tags"),
-    "timeout": SpellingChange("timeout"),
-    "input_schema": SpellingChange("input_schema"),
-    "output_schema": SpellingChange("output_schema"),
-    "run_in_thread": SpellingChange("thread"),
-    "name_or_fn": SpellingChange("name"),
-    "uri": SpellingChange("uri"),
-    "mime_type": SpellingChange("mime_type"),
-    "structured_output": SpellingChange(),
-    "enabled": SpellingChange(mark="call server.disable(NAME) after the definition"),
-    "exclude_args": SpellingChange(
-        mark="take these values from Depends(...) or the context instead"
+TOOL_OPTIONS: Final[dict[str, Respelling]] = {
+    "name": Respelling("name"),
+    "title": Respelling("title"),
+    "description": Respelling("description"),
+    "annotations": Respelling("annotations"),
+    "icons": Respelling("icons"),
+    "meta": Respelling("meta"),
+    "tags": Respelling("tags"),
+    "timeout": Respelling("timeout"),
+    "input_schema": Respelling("input_schema"),
+    "output_schema": Respelling("output_schema"),
+    "run_in_thread": Respelling("thread"),
+    "name_or_fn": Respelling("name"),
+    "uri": Respelling("uri"),
+    "mime_type": Respelling("mime_type"),
+    "structured_output": Respelling(),
+    "enabled": Respelling(mark="call server.disable(NAME) after the definition"),
+    "exclude_args": Respelling(mark="take these values from Depends(...) or the context instead"),
+    "serializer": Respelling(mark="return ToolResult(data, text) instead"),
+    "task": Respelling("task"),
+    "version": Respelling(
+        "version", "a server has one feature of a name: mount another server for the other version"
     ),
-    "serializer": SpellingChange(mark="return ToolResult(data, text) instead"),
-    "task": SpellingChange("task"),
-    "version": SpellingChange(
-        mark="a name stands for one version here: put the version into the name"
-    ),
-    "auth": SpellingChange(mark="use scopes=, which callers without them do not see"),
-    "app": SpellingChange(mark="use server.app(FILE, tool=function)"),
-    "ui": SpellingChange(mark="use server.app(FILE, tool=function)"),
-    "security": SpellingChange(),
+    "auth": Respelling(mark="use scopes=, which callers without them do not see"),
+    "app": Respelling(mark="use server.app(FILE, tool=function)"),
+    "ui": Respelling(mark="use server.app(FILE, tool=function)"),
+    "security": Respelling(),
 }
 """Options of the decorators of tools, prompts and resources."""
 
-CONTEXT: Final[dict[str, SpellingChange]] = {
-    "request_context.lifespan_context": SpellingChange("lifespan_state"),
-    "lifespan_context": SpellingChange("lifespan_state"),
-    "meta": SpellingChange("meta"),
-    "request_context.request": SpellingChange(
+CONTEXT: Final[dict[str, Respelling]] = {
+    "request_context.lifespan_context": Respelling("lifespan_state"),
+    "lifespan_context": Respelling("lifespan_state"),
+    "meta": Respelling("meta"),
+    "request_context.request": Respelling(
         "request", "this HttpRequest has headers, client, method and path"
     ),
-    "request_context.meta": SpellingChange("meta"),
-    "request_context.session": SpellingChange(
+    "request_context.meta": Respelling("meta"),
+    "request_context.session": Respelling(
         mark="questions are methods of ctx: elicit, sample, roots"
     ),
-    "request_context": SpellingChange(mark="see ctx.caller, ctx.request and ctx.lifespan_state"),
-    "session.create_message": SpellingChange("sample"),
-    "session.list_roots": SpellingChange("roots", "this returns the list of roots itself"),
-    "session.elicit": SpellingChange("elicit", _ANSWERS),
-    "session.send_resource_list_changed": SpellingChange(
+    "request_context": Respelling(mark="see ctx.caller, ctx.request and ctx.lifespan_state"),
+    "session.create_message": Respelling("sample"),
+    "session.list_roots": Respelling("roots", "this returns the list of roots itself"),
+    "session.elicit": Respelling("elicit", _ANSWERS),
+    "session.send_resource_list_changed": Respelling(
         mark="adding and removing announces it already"
     ),
-    "session.send_tool_list_changed": SpellingChange(
-        mark="adding and removing announces it already"
-    ),
-    "session.send_prompt_list_changed": SpellingChange(
-        mark="adding and removing announces it already"
-    ),
-    "session.send_resource_updated": SpellingChange(mark="ctx.updated(uri), without await"),
-    "session.send_log_message": SpellingChange(
+    "session.send_tool_list_changed": Respelling(mark="adding and removing announces it already"),
+    "session.send_prompt_list_changed": Respelling(mark="adding and removing announces it already"),
+    "session.send_resource_updated": Respelling(mark="ctx.updated(uri), without await"),
+    "session.send_log_message": Respelling(
         mark="ctx.log.write(level, data, logger), without await"
     ),
-    "session.send_progress_notification": SpellingChange(
+    "session.send_progress_notification": Respelling(
         mark="ctx.progress(done, total), without await"
     ),
-    "session": SpellingChange(
+    "session": Respelling(
         mark="its questions are methods of ctx, and its state is ctx.session_state"
     ),
-    "notify_prompts_changed": SpellingChange(
+    "notify_prompts_changed": Respelling(
         mark="adding and removing announces it already: leave it out"
     ),
-    "notify_tools_changed": SpellingChange(
+    "notify_tools_changed": Respelling(
         mark="adding and removing announces it already: leave it out"
     ),
-    "notify_resources_changed": SpellingChange(
+    "notify_resources_changed": Respelling(
         mark="adding and removing announces it already: leave it out"
     ),
-    "notify_resource_updated": SpellingChange(mark="ctx.updated(uri), without await"),
-    "send_tool_list_changed": SpellingChange(
+    "notify_resource_updated": Respelling(mark="ctx.updated(uri), without await"),
+    "send_tool_list_changed": Respelling(
         mark="adding and removing announces it already: leave it out"
     ),
-    "list_roots": SpellingChange("roots"),
-    "fastmcp": SpellingChange("server"),
-    "mcp_server": SpellingChange("server"),
-    "elicit": SpellingChange("elicit", _ANSWERS),
-    "elicit_url": SpellingChange(
-        "elicit_url", "it raises Declined or Cancelled; there is no action"
-    ),
-    "sample": SpellingChange("sample"),
-    "read_resource": SpellingChange(
+    "list_roots": Respelling("roots"),
+    "fastmcp": Respelling("server"),
+    "mcp_server": Respelling("server"),
+    "elicit": Respelling("elicit", _ANSWERS),
+    "elicit_url": Respelling("elicit_url", "it raises Declined or Cancelled; there is no action"),
+    "sample": Respelling("sample"),
+    "read_resource": Respelling(
         "read_resource", "this returns a list of ResourceContents, with text or blob"
     ),
-    "log": SpellingChange("log.write", "the level comes first: ctx.log.write(level, data, logger)"),
-    "client_id": SpellingChange(mark="use ctx.principal, which the guard has verified"),
-    "request_id": SpellingChange(mark="a request has no id for tools; make one if you log it"),
-    "session_id": SpellingChange(
-        mark="use ctx.caller.session; calls of 2026-07-28 have no session"
-    ),
-    "get_state": SpellingChange(mark="use await ctx.session_state.get(key)"),
-    "set_state": SpellingChange(mark="use await ctx.session_state.set(key, value)"),
-    "get_http_request": SpellingChange(mark="use ctx.request, which is None on stdio"),
-    "list_tools": SpellingChange(mark="use ctx.server"),
-    "get_prompt": SpellingChange(mark="call the function of the prompt"),
-    "close_sse_stream": SpellingChange(mark="await ctx.disconnect()"),
-    "headers": SpellingChange(mark="use ctx.request.headers; ctx.request is None on stdio"),
+    "log": Respelling("log.write", "the level comes first: ctx.log.write(level, data, logger)"),
+    "client_id": Respelling(mark="use ctx.principal, which the guard has verified"),
+    "request_id": Respelling(mark="a request has no id for tools; make one if you log it"),
+    "session_id": Respelling(mark="use ctx.caller.session; calls of 2026-07-28 have no session"),
+    "get_state": Respelling(mark="use await ctx.session_state.get(key)"),
+    "set_state": Respelling(mark="use await ctx.session_state.set(key, value)"),
+    "get_http_request": Respelling(mark="use ctx.request, which is None on stdio"),
+    "list_tools": Respelling(mark="use ctx.server"),
+    "get_prompt": Respelling(mark="call the function of the prompt"),
+    "close_sse_stream": Respelling(mark="await ctx.disconnect()"),
+    "headers": Respelling(mark="use ctx.request.headers; ctx.request is None on stdio"),
 }
 """Attributes and methods of the context. The longest path counts."""
 
@@ -316,77 +298,65 @@ CONTEXT_KEPT: Final = frozenset(
 )
 """Methods of the context that Interlock also has under the same name."""
 
-SAMPLE_OPTIONS: Final[dict[str, SpellingChange]] = {
-    "messages": SpellingChange("messages"),
-    "system_prompt": SpellingChange("system"),
-    "max_tokens": SpellingChange("max_tokens"),
-    "temperature": SpellingChange("temperature"),
-    "stop_sequences": SpellingChange("stop"),
-    "model_preferences": SpellingChange("preferences"),
-    "include_context": SpellingChange("include_context"),
-    "metadata": SpellingChange("metadata"),
-    "result_type": SpellingChange("result_type"),
-    "tools": SpellingChange(
-        "tools", "the tools are not run: the answer has tool uses, which you run"
-    ),
-    "tool_choice": SpellingChange("tool_choice"),
-    "related_request_id": SpellingChange(),
+SAMPLE_OPTIONS: Final[dict[str, Respelling]] = {
+    "messages": Respelling("messages"),
+    "system_prompt": Respelling("system"),
+    "max_tokens": Respelling("max_tokens"),
+    "temperature": Respelling("temperature"),
+    "stop_sequences": Respelling("stop"),
+    "model_preferences": Respelling("preferences"),
+    "include_context": Respelling("include_context"),
+    "metadata": Respelling("metadata"),
+    "result_type": Respelling("result_type"),
+    "tools": Respelling("tools", "the tools are not run: the answer has tool uses, which you run"),
+    "tool_choice": Respelling("tool_choice"),
+    "related_request_id": Respelling(),
 }
 """Options of `ctx.sample` and `session.create_message`."""
 
-SERVER_METHODS: Final[dict[str, SpellingChange]] = {
-    "sse_app": SpellingChange(mark="http_app(legacy_sse=True) serves /sse beside the endpoint"),
-    "session_manager": SpellingChange(mark="leave it out: the app starts and ends by itself"),
-    "get_tools": SpellingChange(mark="open a Client(server) and await client.list_tools()"),
-    "get_resources": SpellingChange(mark="open a Client(server) and await client.list_resources()"),
-    "get_prompts": SpellingChange(mark="open a Client(server) and await client.list_prompts()"),
-    "get_tool": SpellingChange(mark="open a Client(server) and await client.list_tools()"),
-    "list_tools": SpellingChange(mark="open a Client(server) and await client.list_tools()"),
-    "list_resources": SpellingChange(
-        mark="open a Client(server) and await client.list_resources()"
-    ),
-    "list_resource_templates": SpellingChange(
+SERVER_METHODS: Final[dict[str, Respelling]] = {
+    "sse_app": Respelling(mark="http_app(legacy_sse=True) serves /sse beside the endpoint"),
+    "session_manager": Respelling(mark="leave it out: the app starts and ends by itself"),
+    "get_tools": Respelling(mark="open a Client(server) and await client.list_tools()"),
+    "get_resources": Respelling(mark="open a Client(server) and await client.list_resources()"),
+    "get_prompts": Respelling(mark="open a Client(server) and await client.list_prompts()"),
+    "get_tool": Respelling(mark="open a Client(server) and await client.list_tools()"),
+    "list_tools": Respelling(mark="open a Client(server) and await client.list_tools()"),
+    "list_resources": Respelling(mark="open a Client(server) and await client.list_resources()"),
+    "list_resource_templates": Respelling(
         mark="open a Client(server) and await client.list_resource_templates()"
     ),
-    "list_prompts": SpellingChange(mark="open a Client(server) and await client.list_prompts()"),
-    "get_prompt": SpellingChange(mark="open a Client(server) and await client.get_prompt(...)"),
-    "call_tool": SpellingChange(mark="open a Client(server) and await client.call_tool(...)"),
-    "read_resource": SpellingChange(
-        mark="open a Client(server) and await client.read_resource(...)"
-    ),
-    "add_middleware": SpellingChange(mark=_MIDDLEWARE),
-    "import_server": SpellingChange(
+    "list_prompts": Respelling(mark="open a Client(server) and await client.list_prompts()"),
+    "get_prompt": Respelling(mark="open a Client(server) and await client.get_prompt(...)"),
+    "call_tool": Respelling(mark="open a Client(server) and await client.call_tool(...)"),
+    "read_resource": Respelling(mark="open a Client(server) and await client.read_resource(...)"),
+    "add_middleware": Respelling(mark=_MIDDLEWARE),
+    "import_server": Respelling(
         mark="use mount(server, prefix=...): a tool is then named PREFIX__NAME, not PREFIX_NAME"
     ),
-    "from_openapi": SpellingChange(mark=_OPENAPI),
-    "from_fastapi": SpellingChange(mark=_OPENAPI),
-    "as_proxy": SpellingChange(mark="mount the target: Server(NAME).mount(TARGET)"),
-    "add_provider": SpellingChange(mark="mount a Source: server.mount(SOURCE)"),
-    "add_transform": SpellingChange(mark="mount(..., change={NAME: Transform(...)})"),
-    "add_template": SpellingChange(mark="use add_resource(uri_template, function)"),
-    "settings": SpellingChange(mark="give these settings to run() as options"),
-    "get_context": SpellingChange(mark="use get_context() of interlock"),
-    "request_context": SpellingChange("get_context()"),
-    "_mcp_server": SpellingChange(
-        mark="there is no inner server: use the public methods of Server"
-    ),
-    "_tool_manager": SpellingChange(
-        mark="there is no tool manager: use the public methods of Server"
-    ),
-    "_call_tool_mcp": SpellingChange(mark="open a Client(server) and await client.call_tool(...)"),
-    "_read_resource_mcp": SpellingChange(
+    "from_openapi": Respelling(mark=_OPENAPI),
+    "from_fastapi": Respelling(mark=_OPENAPI),
+    "as_proxy": Respelling(mark="mount the target: Server(NAME).mount(TARGET)"),
+    "add_provider": Respelling(mark="mount a Source: server.mount(SOURCE)"),
+    "add_transform": Respelling(mark="mount(..., change={NAME: Transform(...)})"),
+    "add_template": Respelling(mark="use add_resource(uri_template, function)"),
+    "settings": Respelling(mark="give these settings to run() as options"),
+    "get_context": Respelling(mark="use get_context() of interlock"),
+    "request_context": Respelling("get_context()"),
+    "_mcp_server": Respelling(mark="there is no inner server: use the public methods of Server"),
+    "_tool_manager": Respelling(mark="there is no tool manager: use the public methods of Server"),
+    "_call_tool_mcp": Respelling(mark="open a Client(server) and await client.call_tool(...)"),
+    "_read_resource_mcp": Respelling(
         mark="open a Client(server) and await client.read_resource(...)"
     ),
-    "set_logging_level": SpellingChange(mark="leave it out: each client sets its own level"),
-    "progress_notification": SpellingChange(mark="use ctx.progress(done, total)"),
-    "subscribe_resource": SpellingChange(
+    "set_logging_level": Respelling(mark="leave it out: each client sets its own level"),
+    "progress_notification": Respelling(mark="use ctx.progress(done, total)"),
+    "subscribe_resource": Respelling(mark="leave it out: clients can subscribe to every resource"),
+    "unsubscribe_resource": Respelling(
         mark="leave it out: clients can subscribe to every resource"
     ),
-    "unsubscribe_resource": SpellingChange(
-        mark="leave it out: clients can subscribe to every resource"
-    ),
-    "get_capabilities": SpellingChange(mark="leave it out: capabilities follow from the features"),
-    "create_initialization_options": SpellingChange(mark="leave it out"),
+    "get_capabilities": Respelling(mark="leave it out: capabilities follow from the features"),
+    "create_initialization_options": Respelling(mark="leave it out"),
 }
 """Attributes of servers that do not exist here under the same name and meaning."""
 
@@ -464,24 +434,24 @@ FIELDS: Final[dict[str, str]] = {
 OPENING: Final = "initialize"
 """The method with which a session of the official SDK begins; here the block does it."""
 
-CLIENT_METHODS: Final[dict[str, SpellingChange]] = {
-    "initialize": SpellingChange(),
-    "send_notification": SpellingChange(mark="use await client.notify(method, params)"),
-    "send_request": SpellingChange(mark="use await client.request(method, params)"),
-    "send_roots_list_changed": SpellingChange(mark="use client.roots_changed(), without await"),
-    "send_ping": SpellingChange("ping"),
-    "set_logging_level": SpellingChange("set_log_level"),
-    "send_progress_notification": SpellingChange(mark="clients send no progress here"),
-    "subscribe_resource": SpellingChange(mark="use async with client.watch(...)"),
-    "unsubscribe_resource": SpellingChange(mark="leave the block of client.watch(...)"),
-    "call_tool_mcp": SpellingChange("call_tool"),
-    "list_tools_mcp": SpellingChange(mark="list_tools() returns the whole list"),
-    "get_server_capabilities": SpellingChange(mark="use client.server_capabilities"),
-    "initialize_result": SpellingChange(
+CLIENT_METHODS: Final[dict[str, Respelling]] = {
+    "initialize": Respelling(),
+    "send_notification": Respelling(mark="use await client.notify(method, params)"),
+    "send_request": Respelling(mark="use await client.request(method, params)"),
+    "send_roots_list_changed": Respelling(mark="use client.roots_changed(), without await"),
+    "send_ping": Respelling("ping"),
+    "set_logging_level": Respelling("set_log_level"),
+    "send_progress_notification": Respelling(mark="clients send no progress here"),
+    "subscribe_resource": Respelling(mark="use async with client.watch(...)"),
+    "unsubscribe_resource": Respelling(mark="leave the block of client.watch(...)"),
+    "call_tool_mcp": Respelling("call_tool"),
+    "list_tools_mcp": Respelling(mark="list_tools() returns the whole list"),
+    "get_server_capabilities": Respelling(mark="use client.server_capabilities"),
+    "initialize_result": Respelling(
         mark="use client.server_info, client.server_capabilities and client.instructions"
     ),
-    "is_connected": SpellingChange(mark="use client.connected"),
-    "transport": SpellingChange(mark="the transport of a client is not public"),
+    "is_connected": Respelling(mark="use client.connected"),
+    "transport": Respelling(mark="the transport of a client is not public"),
 }
 """Methods of client sessions."""
 
@@ -493,50 +463,46 @@ CLIENT_LISTS: Final[dict[str, str]] = {
 }
 """Methods of clients that return the list itself here, and the attribute that has it elsewhere."""
 
-CLIENT_OPTIONS: Final[dict[str, SpellingChange]] = {
-    "timeout": SpellingChange("timeout"),
-    "read_timeout_seconds": SpellingChange("timeout", "the timeout is a number of seconds"),
-    "transport": SpellingChange("target"),
-    "auth": SpellingChange(
-        "auth", "auth is an object of interlock.auth, or token= for a bearer token"
-    ),
-    "sampling_callback": SpellingChange(
+CLIENT_OPTIONS: Final[dict[str, Respelling]] = {
+    "timeout": Respelling("timeout"),
+    "read_timeout_seconds": Respelling("timeout", "the timeout is a number of seconds"),
+    "transport": Respelling("target"),
+    "auth": Respelling("auth", "auth is an object of interlock.auth, or token= for a bearer token"),
+    "sampling_callback": Respelling(
         mark="use answers=Answers(sample=function); it gets the params"
     ),
-    "elicitation_callback": SpellingChange(
+    "elicitation_callback": Respelling(
         mark="use answers=Answers(elicit=function); it gets the params"
     ),
-    "list_roots_callback": SpellingChange(mark="use answers=Answers(roots=[...])"),
-    "sampling_handler": SpellingChange(
-        mark="use answers=Answers(sample=function); it gets the params"
-    ),
-    "elicitation_handler": SpellingChange(
+    "list_roots_callback": Respelling(mark="use answers=Answers(roots=[...])"),
+    "sampling_handler": Respelling(mark="use answers=Answers(sample=function); it gets the params"),
+    "elicitation_handler": Respelling(
         mark="use answers=Answers(elicit=function); it gets the params"
     ),
-    "roots": SpellingChange(mark="use answers=Answers(roots=[...])"),
-    "logging_callback": SpellingChange("on_log"),
-    "log_handler": SpellingChange("on_log"),
-    "message_handler": SpellingChange(
+    "roots": Respelling(mark="use answers=Answers(roots=[...])"),
+    "logging_callback": Respelling("on_log"),
+    "log_handler": Respelling("on_log"),
+    "message_handler": Respelling(
         "on_notification", "it is called with notifications only, as (method, params)"
     ),
-    "progress_handler": SpellingChange(mark="use on_progress= of call_tool"),
-    "client_info": SpellingChange("info"),
-    "name": SpellingChange(),
-    "mode": SpellingChange(),
-    "raise_exceptions": SpellingChange(),
-    "init_timeout": SpellingChange(),
-    "auto_initialize": SpellingChange(),
+    "progress_handler": Respelling(mark="use on_progress= of call_tool"),
+    "client_info": Respelling("info"),
+    "name": Respelling(),
+    "mode": Respelling(),
+    "raise_exceptions": Respelling(),
+    "init_timeout": Respelling(),
+    "auto_initialize": Respelling(),
 }
 """Options of clients and client sessions."""
 
-CALL_OPTIONS: Final[dict[str, SpellingChange]] = {
-    "name": SpellingChange("name"),
-    "arguments": SpellingChange("arguments"),
-    "timeout": SpellingChange("timeout"),
-    "meta": SpellingChange("meta"),
-    "read_timeout_seconds": SpellingChange("timeout", "the timeout is a number of seconds"),
-    "progress_callback": SpellingChange("on_progress"),
-    "progress_handler": SpellingChange("on_progress"),
-    "raise_on_error": SpellingChange(),
+CALL_OPTIONS: Final[dict[str, Respelling]] = {
+    "name": Respelling("name"),
+    "arguments": Respelling("arguments"),
+    "timeout": Respelling("timeout"),
+    "meta": Respelling("meta"),
+    "read_timeout_seconds": Respelling("timeout", "the timeout is a number of seconds"),
+    "progress_callback": Respelling("on_progress"),
+    "progress_handler": Respelling("on_progress"),
+    "raise_on_error": Respelling(),
 }
 """Options of `call_tool`."""
