@@ -52,6 +52,35 @@ CURES: Final[tuple[tuple[str, str], ...]] = (
     # requests that a server rejects
     (r"Unknown (tool|prompt|…)|Resource not found|No skill is served|^… …$", _OTHER_LIST),
     (r"lists no tool", _OTHER_LIST),
+    # migration and the registry
+    (
+        r"A file is not valid Python",
+        "Correct the syntax in the named line, or migrate single files. Python 2 is not read.",
+    ),
+    (
+        r"The servers cannot be compared",
+        "The message says why. `--server FILE:OBJECT` names the server, `--old-python PYTHON` the "
+        "Python with the other SDK; `--no-prove` compares nothing.",
+    ),
+    (r"^Nothing was sent", "Correct what the lines above it say, and build the wheel again."),
+    (
+        r"^…: …\.$",
+        "A rule of `server.json` is broken: the message names the member and the rule.",
+    ),
+    (
+        r"says nothing that can be used about|was removed from the registry",
+        "Choose another version, `NAME@VERSION`, or another server: `interlock search WORDS`.",
+    ),
+    (
+        r"is not what it was when you added it",
+        "Do not add it before its author has explained the change. The message says which line to "
+        "remove afterwards.",
+    ),
+    (
+        r"is not an Ed25519 key",
+        "Make one: `openssl genpkey -algorithm Ed25519 -out key.pem`.",
+    ),
+    (r"build it, or name it with --wheel|is not a wheel", "Build the wheel: `python -m build`."),
     (
         r"^Method not found",
         "The server does not offer this feature. `interlock list` says what it offers.",
