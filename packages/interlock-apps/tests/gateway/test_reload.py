@@ -120,6 +120,37 @@ async def test_principals_follow_a_reload_too() -> None:
         assert await names_of(client) == ["south__order", "south__menu"]
 
 
+class Unprotected:
+    """Protections that protect nothing, and know whether they are closed."""
+
+    def __init__(self) -> None:
+        self.is_closed = False
+
+    def protect(self, source: Any, **options: Any) -> Any:
+        return source
+
+    async def aclose(self) -> None:
+        self.is_closed = True
+
+
+async def test_the_end_waits_for_nothing_that_a_reload_left() -> None:
+    file = File(with_servers("north"))
+    made: list[Unprotected] = []
+
+    def protections(settings: Any, before: Any) -> Unprotected:
+        made.append(Unprotected())
+        return made[-1]
+
+    servers = {"north": kitchen("north")}
+    gateway = gateway_of(file(), servers, read=file, protections=protections)
+    async with asyncio.timeout(8):  # less than old protections are kept for running calls
+        async with connected(gateway) as client:
+            await gateway.reload()
+            assert (await client.call_tool("north__menu")).text == "north: soup"
+            assert not made[0].is_closed
+    assert [each.is_closed for each in made] == [True, True]
+
+
 async def test_settings_without_a_file_cannot_be_read_again() -> None:
     gateway = gateway_of(settings_of(with_servers("north")), {"north": kitchen("north")})
     with pytest.raises(BadSettings, match="come from no file"):

@@ -163,6 +163,7 @@ class Gateway:
         self._users = 0
         self._lock = asyncio.Lock()
         self._reloading = asyncio.Lock()
+        self._stopping = asyncio.Event()
         self._serves_http = False
         self._no_audit = GatewayAudit()
         self.has_own_connect_page = False
@@ -215,6 +216,7 @@ class Gateway:
                     await self._stop()
 
     async def _start(self) -> None:
+        self._stopping.clear()
         if self._read is not None:
             self._settings = self._read()  # a worker that replaces another reads the newest ones
         try:
@@ -267,6 +269,7 @@ class Gateway:
             log.error("not reloaded: %s", bad)
 
     async def _stop(self) -> None:
+        self._stopping.set()
         if self._serves_http:
             self._follow_signal(False)
         if self._control is not None:
@@ -368,7 +371,9 @@ class Gateway:
         self, protections: ProtectsSources, removed: Sequence[Upstreams]
     ) -> None:
         """Close old protections once the calls through them have had time to end."""
-        await asyncio.sleep(_GRACE)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_GRACE):
+                await self._stopping.wait()
         await protections.aclose()
 
     async def _remove_view(self, name: str, view: View) -> None:
