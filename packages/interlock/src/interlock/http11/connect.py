@@ -97,7 +97,7 @@ async def dial(
         server_hostname=_name(proxy) if secure else None,
     )
     try:
-        transport.write(_connect(place, proxy, agent))
+        transport.write(connect_request(place, proxy, agent))
         _check(await tunnel.answer, place, proxy)
         assert context is not None
         transport = (
@@ -134,7 +134,8 @@ def _name(place: Origin) -> str:
     return place.host.partition("%")[0]
 
 
-def _connect(place: Origin, proxy: Origin, agent: str) -> bytes:
+def connect_request(place: Origin, proxy: Origin, agent: str) -> bytes:
+    """Return the request for a tunnel through a proxy."""
     where = f"{bracketed(place.host)}:{place.port}"
     lines = [f"CONNECT {where} HTTP/1.1", f"Host: {where}", f"User-Agent: {agent}"]
     if proxy.pass_word is not None:

@@ -245,6 +245,32 @@ class SafeFetch:
         """
         return self._onward(request, self._judged(request.url), location, status)[0]
 
+    async def route(
+        self, host: str, port: int, *, secure: bool = True
+    ) -> tuple[Origin, list[str], Origin | None]:
+        """Check a host for a caller that opens the connection itself, such as a proxy.
+
+        Args:
+            host: A name or an address.
+            port: The port.
+            secure: Whether TLS will be used, as with an https URL.
+
+        Returns:
+            The origin, the checked addresses to connect to, and the egress proxy. With an egress
+            proxy there are no addresses, because it resolves the name itself.
+
+        Raises:
+            BlockedAddress: A rule forbids the host or one of its addresses.
+            OSError: The host was not found.
+        """
+        url = f"{'https' if secure else 'http'}://{bracketed(host)}:{port}/"
+        place = self._judged(url)
+        to = target(url, self._http.proxies, "").place
+        through = to.through if secure else to
+        if self._way_to(place) is not None and through is not None:
+            return place, [], through
+        return place, await self._addresses(place), None
+
     async def aclose(self) -> None:
         """Close every connection. Running requests raise Unreachable."""
         await self._http.aclose()

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 
@@ -29,6 +30,52 @@ _LAST_WORDS = 0.5  # seconds in which the child's last output may still arrive
 _MOST_READS = 64  # of 64 KiB each, once the child has ended
 
 
+class ConfinedProcess(Protocol):
+    """The confined start of one command."""
+
+    def start(self, **streams: Any) -> subprocess.Popen[bytes]:
+        """Start the program, from a thread. Raises Unreachable and OSError.
+
+        Args:
+            streams: The streams and `start_new_session` of `subprocess.Popen`.
+        """
+        ...
+
+    async def attach(self) -> None:
+        """Begin to serve the running program in this event loop."""
+        ...
+
+    def see_stderr(self, line: str) -> None:
+        """Receive a line that the program wrote to stderr."""
+        ...
+
+    async def aclose(self) -> None:
+        """Clean up after the program has ended."""
+        ...
+
+
+class Confinement(Protocol):
+    """A sandbox for child processes, such as `interlock.sandbox.Sandbox`."""
+
+    def confine(
+        self,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: str | os.PathLike[str] | None,
+        report: Callable[[str], None],
+    ) -> ConfinedProcess:
+        """Return the confined start of a command.
+
+        Args:
+            command: The program and its arguments.
+            env: Its environment; the sandbox may change and extend it.
+            cwd: Its working folder; None for that of this process.
+            report: Called in the event loop with a sentence about each thing that was refused.
+        """
+        ...
+
+
 class Child:
     """A child process and the connection to it.
 
@@ -39,6 +86,7 @@ class Child:
         on_stderr: Called with each line that the child writes to stderr.
         limit: The maximum length of a line, in bytes.
         tap: Called with every frame.
+        sandbox: Confines the child; None for no confinement.
     """
 
     def __init__(
@@ -50,6 +98,7 @@ class Child:
         on_stderr: Callable[[str], None] | None,
         limit: int,
         tap: Tap | None,
+        sandbox: Confinement | None = None,
     ) -> None:
         self._command = list(command)
         self._env = dict(env)
@@ -62,7 +111,14 @@ class Child:
         self._read_end: int | None = None  # this side's copy of the read end
         self._ending: asyncio.Future[int | None] | None = None
         self._watching: asyncio.Task[None] | None = None
-        self._stderr = StderrTail(on_stderr)
+        self._confined: ConfinedProcess | None = None
+        if sandbox is None:
+            self._stderr = StderrTail(on_stderr)
+        else:
+            self._confined = sandbox.confine(
+                self._command, env=self._env, cwd=cwd, report=self._refused
+            )
+            self._stderr = StderrTail(_both(on_stderr, self._confined.see_stderr))
         self.duplex: Duplex | None = None
         self._conversation: Conversation | None = None
         self._steps: OpeningSteps | None = None
@@ -96,6 +152,8 @@ class Child:
         self._stderr.attach(os.dup(process.stderr.fileno()))
         write_end = self._input
         self._input = None
+        if self._confined is not None:
+            await self._confined.attach()
         channel = open_pipe_channel(os.dup(process.stdout.fileno()), write_end, limit=self._limit)
         for stream in (process.stdout, process.stderr):
             stream.close()
@@ -110,7 +168,8 @@ class Child:
         self._watching = asyncio.create_task(_hang_up_when_ended(process, self.duplex))
 
     def _start(self) -> subprocess.Popen[bytes]:
-        process, self._input, self._read_end = spawn(self._command, self._env, self._cwd)
+        start = None if self._confined is None else self._confined.start
+        process, self._input, self._read_end = spawn(self._command, self._env, self._cwd, start)
         if sys.platform == "win32":
             self._stop_looking()  # this platform cannot tell how much data is in a pipe
         return process
@@ -245,10 +304,29 @@ class Child:
                 self._process = None
                 self._stderr.read_rest()  # it may have ended since the last turn of the loop
             self._stderr.detach()
+            if self._confined is not None:
+                await self._confined.aclose()
+
+    def _refused(self, words: str) -> None:
+        """Add what the sandbox refused to the stderr of the child."""
+        self._stderr.add_line(f"sandbox: {words}.")
 
 
 def _ignore(why: Exception) -> None:
     """See Hello.lost."""
+
+
+def _both(
+    first: Callable[[str], None] | None, second: Callable[[str], None]
+) -> Callable[[str], None]:
+    """Return a function that passes each line to both."""
+
+    def both(line: str) -> None:
+        if first is not None:
+            first(line)
+        second(line)
+
+    return both
 
 
 async def _hang_up_when_ended(process: subprocess.Popen[bytes], duplex: Duplex) -> None:
@@ -337,6 +415,12 @@ class StderrTail:
     def tail(self) -> str:
         """The last lines of the stderr."""
         return self._kept.decode("utf-8", "replace")
+
+    def add_line(self, line: str) -> None:
+        """Add a line that the child did not write itself."""
+        self._kept = (self._kept + f"{line}\n".encode())[-_STDERR_TAIL:]
+        if self._on_line is not None:
+            self._on_line(line)
 
     def attach(self, fd: int) -> None:
         """Start to read a descriptor, and own it."""

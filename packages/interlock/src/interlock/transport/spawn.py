@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,29 +35,36 @@ class _Ahead(NamedTuple):
 _ahead: list[_Ahead] = []
 
 
-def spawn(command: Sequence[str], env: Mapping[str, str], cwd: str | Path | None) -> SpawnedProcess:
+def spawn(
+    command: Sequence[str],
+    env: Mapping[str, str],
+    cwd: str | Path | None,
+    start: Callable[..., subprocess.Popen[bytes]] | None = None,
+) -> SpawnedProcess:
     """Start a process, or return one that was started ahead.
 
     Args:
         command: The program and its arguments, run without a shell.
         env: The complete environment of the process.
         cwd: Its working directory; None for that of this process.
+        start: Starts the process in a sandbox; it gets the streams of `subprocess.Popen`. Such a
+            process is never one that was started ahead, which is not confined.
 
     Raises:
         OSError: The process cannot be started.
+        Unreachable: The sandbox cannot be had.
     """
-    if cwd is None and _ahead and (started := _find(command, env)) is not None:
+    if start is None and cwd is None and _ahead and (started := _find(command, env)) is not None:
         _ahead.remove(started)
         return started.spawned
     read_end, write_end = os.pipe()
+    if start is None:
+        start = functools.partial(subprocess.Popen, list(command), env=dict(env), cwd=cwd)
     try:
-        process = subprocess.Popen(
-            list(command),
+        process = start(
             stdin=read_end,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=dict(env),
-            cwd=cwd,
             start_new_session=sys.platform
             != "win32",  # a signal for this process (Ctrl-C) must not reach the child
         )

@@ -25,7 +25,7 @@ from ..protocol.opening import (
 )
 from ..wire.lines import DEFAULT_LIMIT
 from .channel import Tap
-from .child_process import Child
+from .child_process import Child, Confinement
 from .conversation import Hello, agree
 from .http.client.retries import RetryRules
 from .reconnect import MOST_RESTARTS, Recovery
@@ -96,6 +96,8 @@ class Stdio:
         tap: Called with every frame, and with "client" or "server" as its sender.
         restart: Whether the next call restarts a child that has exited. Running calls fail, except
             for read-only and idempotent calls, which are sent again.
+        sandbox: Confines the child to what a policy names: an `interlock.sandbox.Sandbox`. None:
+            the child runs with the rights of this process.
     """
 
     def __init__(
@@ -110,15 +112,22 @@ class Stdio:
         limit: int = DEFAULT_LIMIT,
         tap: Tap | None = None,
         restart: bool = True,
+        sandbox: Confinement | None = None,
     ) -> None:
         if not command:
             raise ValueError("a command is needed to start a server")
+        if sandbox is not None and inherit_env:
+            raise ValueError(
+                "a sandbox passes named variables only, not the whole environment: name them in "
+                "Sandbox(env=[...])"
+            )
         self.command = [os.fspath(part) for part in command]
         self.patience = patience
         self._env = {**(os.environ if inherit_env else inherited_environment()), **(env or {})}
         self._cwd = cwd
         self._on_stderr = on_stderr
         self._limit = limit
+        self._sandbox = sandbox
         self.tap = tap
         self._child: Child | None = None  # the child of the connection
         self._is_settled = False
@@ -215,6 +224,7 @@ class Stdio:
             on_stderr=self._on_stderr,
             limit=self._limit,
             tap=self.tap,
+            sandbox=self._sandbox,
         )
         self._children.append(child)
         return child

@@ -1,0 +1,126 @@
+"""bubblewrap: confinement by Linux namespaces. The program sees a file system of its own, with
+nothing but what it was granted, no process but its own, and no network but a loopback.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from .grants import Grants
+
+PROXY_PORT: Final = 3128
+"""The port of the proxy on the loopback of the namespace, where no other program listens."""
+LISTENER: Final = "/run/interlock-listen.py"
+"""The place of the program that opens this port, within the namespace."""
+_PROBE_SECONDS = 10
+
+# `--die-with-parent`: nothing outlives the server. The kernel sends that signal when the thread
+# ends that started bubblewrap; the threads of an event loop's executor live as long as the loop.
+_NAMESPACES = (
+    "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+    "--die-with-parent", "--cap-drop", "ALL",
+)  # fmt: skip
+
+
+def problem() -> str:
+    """Return why bubblewrap does not work here; empty if it does. It is run once to find out: a
+    container or a kernel setting may forbid what it needs.
+    """
+    if shutil.which("bwrap") is None:
+        return "the program bwrap is not installed"
+    probe = [
+        "bwrap", *_NAMESPACES, "--unshare-net", "--ro-bind", "/", "/", "--proc", "/proc",
+        "--dev", "/dev", "--", "/bin/sh", "-c", "exit 0",
+    ]  # fmt: skip
+    try:
+        ran = subprocess.run(
+            probe,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_PROBE_SECONDS,
+        )
+    except (OSError, subprocess.TimeoutExpired) as bad:
+        return f"bwrap cannot be run ({bad})"
+    if ran.returncode == 0:
+        return ""
+    return f"bwrap fails here ({ran.stderr.strip().splitlines()[-1:] or [ran.returncode]})"
+
+
+def wrapped(
+    command: Sequence[str],
+    grants: Grants,
+    *,
+    temporary: str,
+    network: bool,
+    listener: str | None,
+    filter_fd: int | None,
+) -> list[str]:
+    """Return the command that runs a program in bubblewrap.
+
+    Args:
+        command: The program as an absolute path, and its arguments.
+        grants: Its files.
+        temporary: The folder that it gets as /tmp.
+        network: Whether the network of the machine is open to it.
+        listener: The file of the program that opens the proxy's port; None without a proxy.
+        filter_fd: The descriptor of a seccomp filter; None without one.
+    """
+    words = [shutil.which("bwrap") or "bwrap", *_NAMESPACES]
+    if not network:
+        words.append("--unshare-net")
+    if filter_fd is not None:
+        words += ["--seccomp", str(filter_fd)]
+    mounts = [*_base(temporary), *_granted(grants)]
+    if listener is not None:
+        mounts.append((LISTENER, ["--ro-bind", listener, LISTENER]))
+    # a folder is mounted before what is in it; of the same path, the later one wins
+    for _, options in sorted(mounts, key=lambda mount: mount[0].rstrip("/").count("/")):
+        words += options
+    return [*words, "--remount-ro", "/", "--chdir", grants.folder, "--", *command]
+
+
+def _base(temporary: str) -> Iterator[tuple[str, list[str]]]:
+    yield "/proc", ["--proc", "/proc"]
+    yield "/dev", ["--dev", "/dev"]
+    yield "/tmp", ["--bind", temporary, "/tmp"]
+
+
+def _granted(grants: Grants) -> Iterator[tuple[str, list[str]]]:
+    """Yield each mount with its path."""
+    real_write = [os.path.realpath(path) for path in grants.write]
+    real_read = [os.path.realpath(path) for path in grants.read]
+    for path, real in zip(grants.read, real_read, strict=True):
+        if not any(_is_in(real, each) for each in real_write):
+            yield from _mounts("--ro-bind", path, real, [*real_read, *real_write])
+    for path, real in zip(grants.write, real_write, strict=True):
+        yield from _mounts("--bind", path, real, real_write)
+    for path in map(os.path.realpath, grants.hidden):
+        if os.path.isdir(path):
+            yield path, ["--tmpfs", path, "--remount-ro", path]
+        else:
+            yield path, ["--ro-bind", os.devnull, path]
+    for path in map(os.path.realpath, (*grants.unwritable, *grants.protected)):
+        yield path, ["--ro-bind", path, path]
+
+
+def _mounts(
+    option: str, path: str, real: str, granted: Sequence[str]
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield the mounts of a path, and of the path after symbolic links, that others do not give."""
+    if os.path.islink(path) and os.path.dirname(path) == "/":
+        yield path, ["--symlink", os.readlink(path), path]
+    elif real != path and not any(_is_in(path, each) for each in granted):
+        yield path, [option, real, path]
+    if not any(_is_in(real, each) for each in granted if each != real):
+        yield real, [option, real, real]
+
+
+def _is_in(path: str, folder: str) -> bool:
+    """Whether a real path is a real folder, or within it."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
