@@ -40,7 +40,8 @@ class StartQuestion(Question, frozen=True, kw_only=True, tag="start"):
 
     `command` is the whole command, untruncated (2026-07-28, security best practices; `SEC-17`).
     `trusted` and `roots` are further wishes of its configuration: that its annotations are
-    believed, and the folders it gets as roots.
+    believed, and the folders it gets as roots. `confinement` is what its sandbox allows; empty if
+    it runs with the rights of the user.
     """
 
     command: str
@@ -49,6 +50,7 @@ class StartQuestion(Question, frozen=True, kw_only=True, tag="start"):
     trusted: bool = False
     roots: tuple[str, ...] = ()
     runs_code: bool = True
+    confinement: str = ""
 
 
 class FeatureChange(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from interlock.configs import Entry, start_request
 
+from .confinement import confinement_of
 from .questions import StartQuestion, Warned
 
 
@@ -14,7 +15,8 @@ def start_question(id: str, entry: Entry) -> StartQuestion:
         id: The id of the question.
         entry: The server.
     """
-    request = start_request(entry)
+    confinement = confinement_of(entry)
+    request = start_request(entry, confinement=confinement.words, unconfined=confinement.problem)
     return StartQuestion(
         id=id,
         server=request.server,
@@ -24,6 +26,7 @@ def start_question(id: str, entry: Entry) -> StartQuestion:
         roots=request.roots,
         variables=request.variables,
         runs_code=request.runs_code,
+        confinement=request.confinement,
         warnings=tuple(
             Warned(kind=each.kind, words=each.words, where=each.where) for each in request.warnings
         ),

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from interlock.configs import Config, Entry, approval_of
 from interlock.configs import changes as changes_of
 
+from ..fleet.confinement import confinement_of
 from ..fleet.pins import Pins
 from ..fleet.start_questions import start_question
 from .prompter import Prompter
@@ -36,7 +37,7 @@ class StartApproval:
             return True
         decision = await self._prompter.decide(start_question(self._prompter.new_id(), entry))
         if decision.allow:
-            self._pins.approve_command(entry.id, approval_of(entry))
+            self._pins.approve_command(entry.id, _approval_of(entry))
         return decision.allow
 
     def until_approved(self, entry: Entry, running: Entry | None) -> Entry:
@@ -63,5 +64,12 @@ class StartApproval:
         return (
             not self._ask
             or entry.id in self._in_process
-            or self._pins.approved_command(entry.id, approval_of(entry))
+            or self._pins.approved_command(entry.id, _approval_of(entry))
         )
+
+
+def _approval_of(entry: Entry) -> str:
+    """Return the scope of an approval. Where no sandbox works, an approval is one of a start
+    without it.
+    """
+    return approval_of(entry, unconfined=bool(confinement_of(entry).problem))

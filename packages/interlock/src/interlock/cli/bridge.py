@@ -15,7 +15,13 @@ from . import exits
 from .client.options import REVISION_OPTION, SERVER_OPTIONS, known_revision
 from .run.running import chosen_transport, run_server, with_transport_options
 from .screen import ERROR
-from .targets.reach import environment_of, reach_command, reach_target, web_options
+from .targets.reach import (
+    environment_of,
+    reach_command,
+    reach_target,
+    sandbox_of,
+    web_options,
+)
 from .targets.trailing_command import COMMAND, TargetCommand
 
 
@@ -33,6 +39,8 @@ def bridge(
     target: str | None,
     variables: tuple[str, ...],
     inherit_env: bool,
+    sandbox: bool,
+    sandbox_allow: tuple[str, ...],
     headers: tuple[str, ...],
     account: str,
     legacy_sse: bool,
@@ -58,7 +66,7 @@ def bridge(
         raise click.UsageError("Name one server: a TARGET, or a command after --.")
     transport, options = chosen_transport(given)
     web = web_options(headers, legacy_sse, account)
-    environment = environment_of(variables, inherit_env)
+    environment = environment_of(variables, inherit_env, sandbox_of(sandbox, sandbox_allow))
     if target is not None:
         reach = reach_target(target, web, environment)
     elif web:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from ..lazy_names import public_name
 from ..transport.channel import Channel, Tap, Tapped
+from ..transport.child_process import Confinement
 from ..transport.conversation import ClientTransport
 from ..transport.duplex import Duplex
 from ..transport.stdio import Stdio
@@ -206,6 +207,7 @@ def _from_config(
             env=env,
             cwd=entry.get("cwd"),
             on_stderr=on_stderr,
+            sandbox=_sandbox(entry.get("sandbox")),
         )
     if "url" in entry:
         given = {str(name): str(value) for name, value in (entry.get("headers") or {}).items()}
@@ -215,6 +217,18 @@ def _from_config(
             web = {"legacy_sse": True, **web}
         return _from_url(str(entry["url"]), web)
     raise ValueError("a configuration entry needs a command or a url")
+
+
+def _sandbox(value: Any) -> Confinement | None:
+    """Return the sandbox that an entry asks for. Raises ValueError for an invalid one."""
+    if value is None or value is False:
+        return None
+    from ..sandbox import Sandbox, parse_sandbox  # late: few entries have one
+
+    if isinstance(value, Sandbox):
+        return value
+    parsed = parse_sandbox(value)
+    return parsed if isinstance(parsed, Sandbox) else Sandbox()
 
 
 def server_of_many(target: Any) -> Any:

@@ -23,7 +23,15 @@ from .products import FORMATS, PRODUCTS, PROJECT_FILES, Machine, Product, RawEnt
 from .reading import read_config, wanted_inputs
 from .record_file import BadRecord, RecordFile
 from .text_edits import Uneditable
-from .trust import StartRequest, TrustRecord, approval_of, start_facts, start_request
+from .trust import (
+    StartRequest,
+    TrustRecord,
+    approval_of,
+    comes_from_project,
+    is_own_file,
+    start_facts,
+    start_request,
+)
 from .writing import write_config
 
 __all__ = [
@@ -54,7 +62,9 @@ __all__ = [
     "RawEntry",
     "Uneditable",
     "changes",
+    "comes_from_project",
     "difference",
+    "is_own_file",
     "load_config",
     "merge",
     "read_config",

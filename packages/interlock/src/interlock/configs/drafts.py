@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct, structs
 
 from ..redaction import secrets_in, secrets_in_command, secrets_in_url
+from ..sandbox.policy import Sandbox, parse_sandbox
 from ..wire.revisions import REVISIONS
 from .documents import Members
 from .entries import Entry, TextOrigin
@@ -172,6 +173,7 @@ class Draft(Struct, kw_only=True):
     timeout: float | None = None
     start_seconds: float | None = None
     revision: str = ""
+    sandbox: Any = None
     syntax: VariableSyntax = VariableSyntax.NONE
     # For a product with variables only in headers.
     header_syntax: VariableSyntax | None = None
@@ -262,6 +264,7 @@ def finish(
     headers = dict[str, str]()
     command: tuple[str, ...] = ()
     url = ""
+    sandbox: Sandbox | bool | None = None
     if draft.command:
         program = filling.text("command.0", draft.command, draft.syntax, "open")
         if not program.strip():
@@ -275,6 +278,7 @@ def finish(
         )
         env = _env(draft, filling, read_file)
         cwd = filling.path("cwd", draft.cwd, draft.syntax)
+        sandbox = _sandbox(draft, filling)
     else:
         url = filling.text("url", draft.url, draft.syntax, "address")
         _check_url(url)
@@ -300,10 +304,26 @@ def finish(
         timeout=draft.timeout,
         start_seconds=draft.start_seconds,
         revision=draft.revision,
+        sandbox=sandbox,
         source=source,
         secrets=frozenset(filling.secrets | secrets_in_command(command) | secrets_in_url(url)),
         origins=filling.origins,
     )
+
+
+def _sandbox(draft: Draft, filling: _Filling) -> Sandbox | bool | None:
+    if draft.sandbox is None:
+        return None
+
+    def resolve(text: str, place: str) -> str:
+        if text.startswith("~"):  # the home folder of the user who starts it
+            return filling.text(place, text, draft.syntax, "open")
+        return filling.path(place, text, draft.syntax)
+
+    try:
+        return parse_sandbox(draft.sandbox, resolve)
+    except ValueError as bad:
+        raise UnusableEntry(str(bad)) from None
 
 
 def _env(draft: Draft, filling: _Filling, read_file: ReadFile | None) -> dict[str, str]:

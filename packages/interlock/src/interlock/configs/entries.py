@@ -11,6 +11,7 @@ from typing import Any, Literal
 from msgspec import Struct, structs
 
 from ..redaction import DOTS, shown_arguments, shown_value, without_keys
+from ..sandbox.policy import Sandbox
 from ..untrusted.invisible import visible_line
 
 # Variables that affect which code runs or which host is reached, whatever the command is. Their
@@ -66,6 +67,8 @@ class Entry(Struct, frozen=True, kw_only=True):
         timeout: The time limit of a call in seconds; None for that of the host.
         start_seconds: The time limit of the connection in seconds; None for that of the host.
         revision: The only revision to use; empty to negotiate it.
+        sandbox: The sandbox for the program; True for the default profile, False for none, None if
+            the entry does not say.
         source: The file that it comes from, for people.
         secrets: Values that must not be shown or logged: of variables, of answers, and under names
             that suggest secrets, in `env`, `headers`, the arguments of the command and the query of
@@ -89,6 +92,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     timeout: float | None = None
     start_seconds: float | None = None
     revision: str = ""
+    sandbox: Sandbox | bool | None = None
     source: str = ""
     secrets: frozenset[str] = frozenset()
     origins: dict[str, TextOrigin] = {}
@@ -105,6 +109,8 @@ class Entry(Struct, frozen=True, kw_only=True):
             }
             if self.cwd is not None:
                 target["cwd"] = self.cwd
+            if self.sandbox is not None:
+                target["sandbox"] = self.sandbox
         else:
             target = {"url": self.url}
             if self.headers:

@@ -140,13 +140,7 @@ def _vscode(fields: Fields) -> Draft:
             "HTTP over a Unix socket or a named pipe is not supported; serve it at an http:// "
             "address"
         )
-    sandboxed = fields.flag("sandboxEnabled")
-    if sandboxed:
-        raise UnusableEntry(
-            "it requires a sandbox (sandboxEnabled), which this host does not have, so it is not "
-            "started"
-        )
-    fields.ignore("sandbox", "dev", "gallery")
+    fields.ignore("dev", "gallery")
     return draft
 
 

@@ -123,9 +123,11 @@ class _Reading:
         self.entries: dict[str, Entry] = {}
         self.problems: list[Problem] = []
         self._seen: dict[str, str] = {}
+        self._shared_sandbox: Any = None  # of VS Code, beside the servers
 
     def read(self, document: Mapping[str, Any], formats: list[Format]) -> None:
         self.scope = structs.replace(self.scope, inputs=_inputs(document))
+        self._shared_sandbox = document.get("sandbox")
         found = 0
         self._check_sections(document, formats)
         for format, id, raw in _servers(document, formats, self.scope.folder):
@@ -173,6 +175,7 @@ class _Reading:
                 raise UnusableEntry("it holds a character that no text can have")
             fields = Fields(raw)
             draft = format.draft(fields)
+            draft.sandbox = self._sandbox(fields)
             entry = finish(id, draft, self.scope, source=self.source, read_file=self.read_file)
         except SkippedEntry as aside:
             self._problem(id, f"left out: {aside}", note=True)
@@ -186,6 +189,24 @@ class _Reading:
                 *(f"its {key} is unknown and not used" for key in fields.leftover()),
             ):
                 self._problem(id, words, note=True)
+
+    def _sandbox(self, fields: Fields) -> Any:
+        """Return the value that says how an entry is confined; None if nothing says so.
+
+        `sandboxEnabled` of VS Code allows no network unless its policy names domains.
+        """
+        own = fields.value("sandbox")
+        if not fields.flag("sandboxEnabled") or isinstance(own, bool):
+            return own
+        policy = own if own is not None else self._shared_sandbox
+        if policy is None:
+            policy = {}
+        if not isinstance(policy, Mapping):
+            raise UnusableEntry("its sandbox must be an object")
+        network = policy.get("network", {})
+        if isinstance(network, Mapping):
+            network = {"allowedDomains": [], **network}
+        return {**policy, "network": network}
 
     def _problem(self, id: str, words: str, *, note: bool = False) -> None:
         name = id if len(id) <= 200 else f"{id[:40]}..."
@@ -219,7 +240,13 @@ def _servers(
 def _useless(draft: Draft) -> Iterator[str]:
     """Yield notes on keys that this kind of entry does not use."""
     if draft.url:
-        there = {"args": draft.args, "env": draft.env, "cwd": draft.cwd, "envFile": draft.env_file}
+        there = {
+            "args": draft.args,
+            "env": draft.env,
+            "cwd": draft.cwd,
+            "envFile": draft.env_file,
+            "sandbox": draft.sandbox,
+        }
         yield from (
             f"its {name} is not used: it has a url, so nothing is started"
             for name, value in there.items()

@@ -8,6 +8,8 @@ as it was shown (`approval_of`): if its command changes, the user is asked again
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -16,10 +18,16 @@ from msgspec import Struct
 
 from ..addresses import is_here
 from ..redaction import is_secretive
+from ..sandbox.policy import sandbox_entry
 from ..untrusted.invisible import visible_line
 from .command_warnings import StartWarning, command_warnings
 from .entries import Entry
+from .products import PRODUCTS, PROJECT_FILES, PROJECT_FOLDERS, this_machine
 from .record_file import RecordFile
+
+_PROJECT_NAMES = frozenset(Path(file).name for file in PROJECT_FILES)
+_UNCONFINED = "It would run unconfined: no sandbox works on this machine."
+_SWITCHED_OFF = "Its entry switches the sandbox off, so it would run unconfined."
 
 
 class StartRequest(Struct, frozen=True, kw_only=True):
@@ -33,6 +41,7 @@ class StartRequest(Struct, frozen=True, kw_only=True):
         roots: Folders that the file grants to the server.
         variables: The variables that it gets, without secret values.
         runs_code: Whether a program is started; False for a URL.
+        confinement: What its sandbox allows; empty if it runs with the rights of the user.
         warnings: Warnings about the command.
     """
 
@@ -43,6 +52,7 @@ class StartRequest(Struct, frozen=True, kw_only=True):
     roots: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
     runs_code: bool = True
+    confinement: str = ""
     warnings: tuple[StartWarning, ...] = ()
 
 
@@ -59,10 +69,22 @@ class _Described(Protocol):
     def roots(self) -> tuple[str, ...]: ...
     @property
     def runs_code(self) -> bool: ...
+    @property
+    def confinement(self) -> str: ...
 
 
-def start_request(entry: Entry) -> StartRequest:
-    """Return the facts that the user should know before a server is started or contacted."""
+def start_request(entry: Entry, *, confinement: str = "", unconfined: str = "") -> StartRequest:
+    """Return the facts that the user should know before a server is started or contacted.
+
+    Args:
+        entry: The server.
+        confinement: What its sandbox allows; empty without a sandbox.
+        unconfined: Why a server that should have a sandbox would be started without one; empty
+            otherwise.
+    """
+    warned = (StartWarning("unconfined", _UNCONFINED, unconfined),) if unconfined else ()
+    if entry.command and entry.sandbox is False:
+        warned = (StartWarning("unconfined", _SWITCHED_OFF),)
     folder = (
         (StartWarning("folder", "The command runs in this folder.", entry.shown_cwd),)
         if entry.shown_cwd
@@ -76,7 +98,8 @@ def start_request(entry: Entry) -> StartRequest:
         roots=entry.roots,
         variables=tuple(dict.fromkeys([*entry.shown_env, *entry.variables])),
         runs_code=bool(entry.command),
-        warnings=(*folder, *command_warnings(entry.command), *_plain_http_warnings(entry)),
+        confinement=confinement,
+        warnings=(*warned, *folder, *command_warnings(entry.command), *_plain_http_warnings(entry)),
     )
 
 
@@ -90,13 +113,45 @@ def start_facts(request: _Described) -> list[str]:
     if request.roots:
         found.append(f"it is told about the folders {', '.join(request.roots)}")
     if request.runs_code:
-        found.append("it runs with your rights")
+        confined = f"it runs in a sandbox ({request.confinement})"
+        found.append(confined if request.confinement else "it runs with your rights")
     return found
 
 
-def approval_of(entry: Entry) -> str:
-    """Return the scope of an approval, as a text that changes with any part of it."""
-    return "\n".join((entry.digest, "trusted" if entry.trusted else "", *entry.roots))
+def approval_of(entry: Entry, *, unconfined: bool = False) -> str:
+    """Return the scope of an approval, as a text that changes with any part of it.
+
+    Args:
+        entry: The server.
+        unconfined: Whether it is started without the sandbox that it should have.
+    """
+    scope = [entry.digest, "trusted" if entry.trusted else "", *entry.roots]
+    if entry.sandbox is not None:
+        scope.append(f"sandbox {json.dumps(sandbox_entry(entry.sandbox), sort_keys=True)}")
+    if unconfined:
+        scope.append("unconfined")
+    return "\n".join(scope)
+
+
+def comes_from_project(source: str) -> bool:
+    """Whether a configuration file is one of a project, which may come from anyone.
+
+    Args:
+        source: The path of the file (`Entry.source`).
+    """
+    if not source or is_own_file(Path(source)):
+        return False
+    path = Path(os.path.abspath(source))
+    return path.name in _PROJECT_NAMES or path.parent.name in PROJECT_FOLDERS
+
+
+def is_own_file(path: Path) -> bool:
+    """Whether a file is the configuration of one of the user's own clients, and not of a
+    project.
+    """
+    machine = this_machine()
+    own = (product.path(machine) for product in PRODUCTS.values())
+    return any(os.path.realpath(path) == os.path.realpath(each) for each in own)
 
 
 class TrustRecord(RecordFile):

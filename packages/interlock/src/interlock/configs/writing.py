@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
+from ..sandbox.policy import Sandbox, sandbox_entry
 from .documents import MOST_BYTES
 from .entries import Entry, Input
 from .json_editor import JsonEditor
@@ -18,7 +19,7 @@ _EDITOR = JsonEditor("mcpServers", comments=True)
 _OURS = (
     "type", "command", "args", "env", "envFile", "cwd", "url", "httpUrl", "serverUrl", "headers",
     "trusted", "trust", "disabled", "enabled", "tools", "includeTools", "without", "excludeTools",
-    "disabledTools", "roots", "timeout", "startTimeout", "revision",
+    "disabledTools", "roots", "timeout", "startTimeout", "revision", "sandbox",
 )  # fmt: skip
 
 
@@ -119,7 +120,23 @@ def _written(entry: Entry) -> dict[str, Any]:
         "revision": entry.revision or None,
     }
     written = {key: value for key, value in written.items() if value not in (None, False, [], {})}
+    if entry.sandbox is not None:
+        written["sandbox"] = _written_sandbox(entry, entry.sandbox)
     return written if entry.tools is None else {**written, "tools": list(entry.tools)}
+
+
+def _written_sandbox(entry: Entry, sandbox: Sandbox | bool) -> dict[str, Any] | bool:
+    """Return the policy with the original texts of its paths."""
+    written = sandbox_entry(sandbox)
+    if isinstance(written, dict) and "filesystem" in written:
+        written["filesystem"] = {
+            key: [
+                _text(entry, f"sandbox.filesystem.{key}.{number}", path)
+                for number, path in enumerate(paths)
+            ]
+            for key, paths in written["filesystem"].items()
+        }
+    return written
 
 
 def _text(entry: Entry, place: str, value: str) -> str:

@@ -31,6 +31,7 @@ from ..redaction import (
     shown_arguments,
     url_without_secrets,
 )
+from ..sandbox import Sandbox, mechanism_states, unavailable_reason
 from ..transport.channel import Tap
 from ..transport.conversation import ClientTransport
 from ..transport.http.client.transport import Http
@@ -271,7 +272,9 @@ class _Examination:
             self.options = msgspec.structs.replace(self.options, revision=entry.revision)
         if is_command:
             folder = self.folder if entry.cwd is None else entry.cwd
-            await self._command(list(entry.command), {**entry.env, **self.options.env}, folder)
+            env = {**entry.env, **self.options.env}
+            sandbox = Sandbox() if entry.sandbox is True else entry.sandbox or None
+            await self._command(list(entry.command), env, folder, sandbox)
         elif is_address(entry.url):
             headers = {**entry.headers, **self.options.headers}
             await self._url(entry.url, headers, legacy_sse=entry.legacy_sse)
@@ -281,10 +284,15 @@ class _Examination:
     # -- a command ---------------------------------------------------------------------------------
 
     async def _command(
-        self, command: list[str], env: Mapping[str, str], folder: str | None
+        self,
+        command: list[str],
+        env: Mapping[str, str],
+        folder: str | None,
+        sandbox: Sandbox | None = None,
     ) -> None:
-        """Check a command, start it, and list what it offers."""
-        inherited = dict(os.environ) if self.options.inherit_env else inherited_environment()
+        """Check a command, start it as its entry says, and list what it offers."""
+        inherit_env = self.options.inherit_env and sandbox is None
+        inherited = dict(os.environ) if inherit_env else inherited_environment()
         whole = {**inherited, **env}
         # the server may print them
         self.redact.add(
@@ -292,7 +300,7 @@ class _Examination:
         )
         facts = command_facts(command, whole, folder, self.launch_path)
         later = ("start", "connection", "catalogue")
-        if not self.check("command", facts, facts.program):
+        if not self.check("command", facts, facts.program, _sandbox_words(sandbox)):
             self.skip(later, "the command cannot be started")
             return
         if not self.options.start:
@@ -303,8 +311,9 @@ class _Examination:
         transport = Stdio(
             command,
             env=dict(env),
-            inherit_env=self.options.inherit_env,
+            inherit_env=inherit_env,
             cwd=folder,
+            sandbox=sandbox,
             patience=self.options.exit_seconds,
             on_stderr=lines.append,
             tap=stdout.tap,
@@ -551,3 +560,12 @@ def _connection_words(facts: ConnectionFacts) -> list[str]:
     info = facts.info
     name = f"{info.name} {info.version}".strip() if info is not None else "the server"
     return [f"{name} answers after {facts.seconds:.1f} s, and speaks {facts.revision}"]
+
+
+def _sandbox_words(sandbox: Sandbox | None) -> str:
+    """Return which sandbox holds on this machine, and whether the server is started in it."""
+    if reason := unavailable_reason():
+        return f"no sandbox works here ({reason})"
+    works = next(state for state in mechanism_states() if not state.problem)
+    started = "it is started in a sandbox" if sandbox is not None else "a sandbox would hold here"
+    return f"{started}: {works.name} ({works.holds})"

@@ -12,10 +12,16 @@ from msgspec.structs import replace
 
 from interlock import AnyResult, Exchange, Http, Socket, Stdio
 from interlock.configs import Entry
+from interlock.sandbox import Sandbox
 
 
 def transport_for(
-    entry: Entry, *, on_stderr: Callable[[str], None], auth: Any, patience: float
+    entry: Entry,
+    *,
+    on_stderr: Callable[[str], None],
+    auth: Any,
+    patience: float,
+    sandbox: Sandbox | None = None,
 ) -> Stdio | Http | Socket:
     """Return the transport to the command or address of an entry.
 
@@ -24,6 +30,7 @@ def transport_for(
         on_stderr: Receives each line of the process's stderr.
         auth: Authorizes HTTP requests.
         patience: Seconds in which the process may exit by itself.
+        sandbox: Confines the process; None for no confinement.
 
     Raises:
         ValueError: The address cannot be reached by any transport.
@@ -43,6 +50,7 @@ def transport_for(
             on_stderr=on_stderr,
             patience=patience,
             restart=False,  # the hub restarts it
+            sandbox=sandbox,
         )
     parts = urlsplit(entry.url)
     match parts.scheme:

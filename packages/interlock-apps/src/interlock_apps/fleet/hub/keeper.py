@@ -9,6 +9,7 @@ from interlock import Client, InterlockError, Unreachable
 from interlock.configs import Entry
 from interlock.redaction import Redactor
 
+from ..confinement import confinement_of
 from ..events import Event, Notice, ResourceUpdated, ServerState
 from .connect import transport_for
 from .log_buffer import ServerLogBuffer
@@ -225,6 +226,7 @@ class ServerKeeper:
                 on_stderr=self.log.add_line,
                 auth=None if options.auth is None else options.auth(entry),
                 patience=options.limits.patience,
+                sandbox=confinement_of(entry).sandbox,
             )
         if options.record is not None:
             options.record.redactor.add(*entry.secrets)

@@ -17,11 +17,13 @@ from .. import exits
 from ..answers.answering import answers_given
 from ..answers.sampling import sampling_of
 from ..targets.reach import (
+    SANDBOX_OPTIONS,
     Environment,
     Reach,
     environment_of,
     reach_command,
     reach_target,
+    sandbox_of,
     web_options,
 )
 from ..targets.trailing_command import COMMAND, TargetCommand
@@ -53,6 +55,7 @@ SERVER_OPTIONS: Final = (
         is_flag=True,
         help="Give the server all your environment variables, including secrets.",
     ),
+    *SANDBOX_OPTIONS,
     click.option(
         "--header",
         "headers",
@@ -184,7 +187,11 @@ class TargetOptions(Struct, frozen=True):
             given.pop("config"),
             given.pop("entry"),
             given.pop("trust"),
-            environment_of(given.pop("variables"), given.pop("inherit_env")),
+            environment_of(
+                given.pop("variables"),
+                given.pop("inherit_env"),
+                sandbox_of(given.pop("sandbox"), given.pop("sandbox_allow")),
+            ),
             web_options(given.pop("headers"), given.pop("legacy_sse"), given.pop("account")),
             known_revision(given.pop("revision", None)),
             settings,

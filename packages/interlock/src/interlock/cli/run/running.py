@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
+from msgspec.structs import replace
 
 from ... import Server
+from ... import types as t
 from ...observe.options import Observe
 from ...server.run.program import LOG_VARIABLE
 from ...store.errors import StoreError
 from .. import exits
 from ..screen import ERROR, WARNING
+from ..targets.reach import SANDBOX_OPTIONS, sandbox_of
 from ..targets.target_syntax import split_target
 from .loading import TargetError, load_server, wire_kept_clear
 from .mainblock import advice
+
+if TYPE_CHECKING:
+    from ...sandbox import Sandbox
 
 _LOOPBACK = "127.0.0.1"
 TRANSPORT_OPTIONS = (
@@ -89,6 +96,13 @@ TRANSPORT_OPTIONS = (
         help="http: serve the HTTP+SSE transport of 2024-11-05 too, at /sse and /messages.",
     ),
 )
+
+
+def with_sandbox_options(command: Any) -> Any:
+    """Add the options of a sandbox to a command."""
+    for option in reversed(SANDBOX_OPTIONS):
+        command = option(command)
+    return command
 
 
 def with_transport_options(command: Any) -> Any:
@@ -248,6 +262,7 @@ def _listening(address: Any) -> None:
     type=click.Path(exists=True, file_okay=False),
     help="Watch this folder too.",
 )
+@with_sandbox_options
 @click.option(
     "--log",
     type=click.Choice(["text", "json", "off"]),
@@ -276,6 +291,8 @@ def run(
     log: str | None,
     grace: float,
     held: bool,
+    sandbox: bool,
+    sandbox_allow: tuple[str, ...],
     **given: Any,
 ) -> None:
     """Run the server in a Python FILE, over stdio by default.
@@ -295,6 +312,9 @@ def run(
     --reload does (--no-reload: it does not). Over HTTP and sockets everybody who can reach the
     server sees the errors of a --dev server, with whatever secrets are in them.
 
+    With --sandbox the server can reach public addresses, its working folder and its own code, and
+    nothing else of this machine (over stdio only). What was refused is on stderr.
+
     The exit code is 0 once the client has gone, 1 where the file cannot be run, 2 where it holds no
     server.
 
@@ -310,6 +330,10 @@ def run(
     transport, options = chosen_transport(given)
     if log is not None:
         os.environ[LOG_VARIABLE] = log  # the child of --reload gets it too
+    if (policy := sandbox_of(sandbox, sandbox_allow)) is not None:
+        if transport != "stdio":
+            raise click.UsageError("--sandbox is for --transport stdio.")
+        _run_in_sandbox(policy, path, _without_sandbox(sys.argv[1:]))
     if reload is None:
         reload = dev and transport == "stdio"
     if reload:
@@ -333,6 +357,39 @@ def run(
     if dev:
         _enter_development(server, path)
     run_server(server, transport, options, path)
+
+
+def _run_in_sandbox(policy: Sandbox, path: Path, words: Sequence[str]) -> NoReturn:
+    """Run this command again in a sandbox, and exit with its exit code."""
+    # imported late: few servers are confined by themselves
+    from ...sandbox import run_confined
+    from ...transport.stdio import inherited_environment
+
+    if not path.is_file():
+        raise TargetError(f"There is no file {path}.")
+    confined = run_confined(
+        replace(policy, read=(*policy.read, str(path.resolve().parent))),
+        [sys.executable, "-m", "interlock", *words],
+        env=inherited_environment(),
+        report=lambda refused: click.echo(f"sandbox: {refused}.", err=True),
+    )
+    try:
+        sys.exit(asyncio.run(confined))
+    except (OSError, t.Unreachable) as bad:
+        raise click.ClickException(str(bad)) from None
+
+
+def _without_sandbox(words: Sequence[str]) -> list[str]:
+    """The words of a command line without the options of the sandbox."""
+    own = list(words[: words.index("--")] if "--" in words else words)
+    kept: list[str] = []
+    while own:
+        word = own.pop(0)
+        if word == "--sandbox-allow":
+            del own[:1]
+        elif word != "--sandbox" and not word.startswith("--sandbox-allow="):
+            kept.append(word)
+    return [*kept, *(words[words.index("--") :] if "--" in words else ())]
 
 
 def load_file(path: Path, name: str | None, arguments: Sequence[str]) -> Server:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +11,6 @@ import click
 
 from ... import Stdio
 from ...configs import (
-    PRODUCTS,
     PROJECT_FILES,
     BadRecord,
     Config,
@@ -21,11 +19,12 @@ from ...configs import (
     StartRequest,
     TrustRecord,
     approval_of,
+    is_own_file,
     load_config,
     start_facts,
     start_request,
-    this_machine,
 )
+from ...sandbox import Sandbox, sandbox_words
 from ...transport.channel import Tap
 from .. import exits
 from ..screen import note, shown
@@ -71,21 +70,23 @@ def reach_config(
     entry = allowed_entry(config, name, trust=trust)
     if entry.command:
         command = list(entry.command)
+        sandbox = environment.sandbox or sandbox_of_entry(entry)
 
         def start(tap: Tap | None, on_stderr: OnLine | None) -> Stdio:
             return Stdio(
                 command,
                 env={**entry.env, **environment.named},
-                inherit_env=environment.whole,
+                inherit_env=environment.whole and sandbox is None,
                 cwd=entry.cwd,
                 on_stderr=on_stderr,
                 tap=tap,
+                sandbox=sandbox,
             )
 
         return start, entry.revision or None
     if environment != Environment():
         raise click.UsageError(
-            "--env and --inherit-env are for servers that are started, not for a URL."
+            "--env, --inherit-env and --sandbox are for servers that are started, not for a URL."
         )
     headers = {**entry.headers, **web.get("headers", {})}
     older = {"legacy_sse": True} if entry.legacy_sse else {}
@@ -112,11 +113,18 @@ def allowed_entry(config: Path | None, name: str | None, *, trust: bool) -> Entr
             f"{', '.join(PROJECT_FILES)}."
         )
     entry = _entry(path, name)
-    if not trust and not _is_own(path):
+    if not trust and not is_own_file(path):
         _allow(path, entry)
     elif entry.url:
         _warn(start_request(entry))
     return entry
+
+
+def sandbox_of_entry(entry: Entry) -> Sandbox | None:
+    """Return the sandbox that an entry asks for; None if it asks for none."""
+    if not entry.sandbox:
+        return None
+    return Sandbox() if entry.sandbox is True else entry.sandbox
 
 
 def asked(input: Input) -> str:
@@ -190,15 +198,6 @@ def _listed(ids: list[str]) -> str:
 # -- may it be started? ----------------------------------------------------------------------------
 
 
-def _is_own(path: Path) -> bool:
-    """Whether a file is the configuration of one of the user's own clients, and not of a
-    project.
-    """
-    machine = this_machine()
-    own = (product.path(machine) for product in PRODUCTS.values())
-    return any(os.path.realpath(path) == os.path.realpath(each) for each in own)
-
-
 def _allow(path: Path, entry: Entry) -> None:
     """Check that the user allowed a server, or ask now. Raises NotAllowed."""
     try:
@@ -206,7 +205,10 @@ def _allow(path: Path, entry: Entry) -> None:
         approval = approval_of(entry)
         if record.allows(path, entry.id, approval):
             return
-        request = start_request(entry)
+        sandbox = sandbox_of_entry(entry)
+        request = start_request(
+            entry, confinement="" if sandbox is None else sandbox_words(sandbox)
+        )
         doing = "start" if request.runs_code else "connect to"
         note(f"You have not allowed Interlock to {doing} the server {entry.id} yet.", bold=True)
         _show(request)

@@ -24,6 +24,7 @@ from .target_syntax import header_lines, split_target
 
 if TYPE_CHECKING:
     from ... import ClientTransport, Http
+    from ...sandbox import Sandbox
 
 OnLine = Callable[[str], None]
 Reach = Callable[[Tap | None, OnLine | None], "ClientTransport"]
@@ -41,15 +42,18 @@ def command_to_run(path: Path, name: str | None, arguments: Sequence[str] = ()) 
 
 
 class Environment(Struct, frozen=True):
-    """The variables of a child server: a few harmless ones, the named ones, or all.
+    """The variables of a child server: a few harmless ones, the named ones, or all; and its
+    sandbox.
 
     Attributes:
         named: The variables of `--env`, with their values.
         whole: Whether it gets all variables of this process (`--inherit-env`).
+        sandbox: What confines it; None for nothing.
     """
 
     named: dict[str, str] = {}
     whole: bool = False
+    sandbox: Sandbox | None = None
 
     @property
     def withheld(self) -> frozenset[str]:
@@ -59,8 +63,14 @@ class Environment(Struct, frozen=True):
         return frozenset(os.environ.keys() - inherited_environment().keys() - self.named.keys())
 
 
-def environment_of(words: Sequence[str], whole: bool) -> Environment:
+def environment_of(
+    words: Sequence[str], whole: bool, sandbox: Sandbox | None = None
+) -> Environment:
     """The environment for `--env NAME` and `--env NAME=VALUE`. Raises click.UsageError."""
+    if whole and sandbox is not None:
+        raise click.UsageError(
+            "A sandbox passes named variables only: name them by --env in place of --inherit-env."
+        )
     named: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
@@ -69,7 +79,60 @@ def environment_of(words: Sequence[str], whole: bool) -> Environment:
         if not equals and name not in os.environ:
             raise click.UsageError(f"--env {name}: there is no such variable here; give its value.")
         named[name] = value if equals else os.environ[name]
-    return Environment(named, whole)
+    return Environment(named, whole, sandbox)
+
+
+SANDBOX_OPTIONS: Final = (
+    click.option(
+        "--sandbox",
+        is_flag=True,
+        help="Confine the server: public addresses, its working folder, and named variables.",
+    ),
+    click.option(
+        "--sandbox-allow",
+        "sandbox_allow",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Confine it, and allow read=PATH, write=PATH, host=NAME (none, public, all), "
+        "env=NAME, or limit memory=1G, cpu=SECONDS, processes=N.",
+    ),
+)
+"""The options that confine a server which is started."""
+
+
+def sandbox_of(sandbox: bool, allowed: Sequence[str]) -> Sandbox | None:
+    """The sandbox of `--sandbox` and `--sandbox-allow`; None without them. Raises
+    click.UsageError.
+    """
+    if not sandbox and not allowed:
+        return None
+    from ...sandbox import Sandbox  # late: few commands confine a server
+
+    lists: dict[str, list[str]] = {"read": [], "write": [], "env": [], "host": []}
+    limits: dict[str, Any] = {}
+    for word in allowed:
+        key, equals, value = word.partition("=")
+        if not equals or not value or key not in (*lists, "memory", "cpu", "processes"):
+            raise click.UsageError(
+                f"--sandbox-allow takes read=, write=, host=, env=, memory=, cpu= or processes=, "
+                f"not {word!r}."
+            )
+        if key in lists:
+            lists[key].append(value)
+        elif key == "memory":
+            limits["memory"] = value
+        elif value.isdecimal():
+            limits["seconds_cpu" if key == "cpu" else key] = int(value)
+        else:
+            raise click.UsageError(f"--sandbox-allow {key}= takes a whole number, not {value!r}.")
+    hosts = lists.pop("host")
+    chosen: Any = hosts or "public"
+    if len(hosts) == 1 and hosts[0] in ("none", "public", "all"):
+        chosen = () if hosts[0] == "none" else hosts[0]
+    try:
+        return Sandbox(hosts=chosen, **lists, **limits)
+    except ValueError as bad:
+        raise click.UsageError(f"--sandbox-allow: {bad}.") from None
 
 
 def reach_command(command: Sequence[str], environment: Environment) -> Reach:
@@ -82,13 +145,16 @@ def reach_command(command: Sequence[str], environment: Environment) -> Reach:
         inherit_env=environment.whole,
         on_stderr=on_stderr,
         tap=tap,
+        sandbox=environment.sandbox,
     )
 
 
 def reach_file(command: Sequence[str], environment: Environment) -> Reach:
     """Start a script that the user named. It is usually the user's own code, so it gets all
-    variables, as in a shell.
+    variables, as in a shell, unless it is confined.
     """
+    if environment.sandbox is not None:
+        return reach_command(command, environment)
     return reach_command(command, Environment(environment.named, whole=True))
 
 
@@ -123,7 +189,8 @@ def reach_target(text: str, web: Mapping[str, Any], environment: Environment) ->
     if "://" in text and not _is_command_line(text):
         if environment != Environment():
             raise click.UsageError(
-                "--env and --inherit-env are for servers that are started, not for a URL."
+                "--env, --inherit-env and --sandbox are for servers that are started, not for a "
+                "URL."
             )
         return reach_address(text, web)
     command, is_own = local_command(text)

@@ -28,7 +28,9 @@ export function StartQuestion({ question }) {
         ${
           question.runsCode === false
             ? "The host would connect to this address:"
-            : "This command would run on your machine, with your rights:"
+            : question.confinement
+              ? "This command would run on your machine, in a sandbox:"
+              : "This command would run on your machine, with your rights:"
         }
       </p>
       <pre class="command wrap" tabindex="0" aria-label="The whole command">
@@ -47,6 +49,14 @@ export function StartQuestion({ question }) {
             </p>
           `
           : null
+      }
+      ${
+        question.confinement &&
+        html`
+          <p class="quiet">
+            <${Say} text=${question.confinement} />
+          </p>
+        `
       }
       ${
         question.source &&
