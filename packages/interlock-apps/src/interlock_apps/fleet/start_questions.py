@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from interlock.configs import Entry, start_request
+from interlock.configs import Entry, confinement_of, start_request
 
-from .confinement import confinement_of
 from .questions import StartQuestion, Warned
 
 

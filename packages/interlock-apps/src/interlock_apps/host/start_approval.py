@@ -6,10 +6,9 @@ from collections.abc import Set
 
 from msgspec.structs import replace
 
-from interlock.configs import Config, Entry, approval_of
+from interlock.configs import Config, Entry, approval_of, confinement_of
 from interlock.configs import changes as changes_of
 
-from ..fleet.confinement import confinement_of
 from ..fleet.pins import Pins
 from ..fleet.start_questions import start_question
 from .prompter import Prompter

@@ -15,6 +15,7 @@ from __future__ import annotations
 from ..redaction import DOTS
 from .command_warnings import StartWarning, command_warnings
 from .config_file import ConfigFile, difference
+from .confinement import ServerConfinement, confinement_of
 from .editors import Editor
 from .entries import Changes, Config, Entry, Input, Problem, TextOrigin, changes
 from .formats import Format
@@ -38,6 +39,7 @@ __all__ = [
     "DOTS",
     "BadRecord",
     "RecordFile",
+    "ServerConfinement",
     "StartRequest",
     "StartWarning",
     "TrustRecord",
@@ -62,6 +64,7 @@ __all__ = [
     "RawEntry",
     "Uneditable",
     "changes",
+    "confinement_of",
     "comes_from_project",
     "difference",
     "is_own_file",

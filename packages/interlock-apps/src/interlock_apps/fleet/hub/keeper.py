@@ -6,10 +6,9 @@ import asyncio
 import logging
 
 from interlock import Client, InterlockError, Unreachable
-from interlock.configs import Entry
+from interlock.configs import Entry, confinement_of
 from interlock.redaction import Redactor
 
-from ..confinement import confinement_of
 from ..events import Event, Notice, ResourceUpdated, ServerState
 from .connect import transport_for
 from .log_buffer import ServerLogBuffer
