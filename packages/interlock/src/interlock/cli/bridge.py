@@ -39,7 +39,7 @@ def bridge(
     target: str | None,
     variables: tuple[str, ...],
     inherit_env: bool,
-    sandbox: bool,
+    sandbox: bool | None,
     sandbox_allow: tuple[str, ...],
     headers: tuple[str, ...],
     account: str,

@@ -21,7 +21,14 @@ from ..auth.diagnose import examine as diagnose
 from ..auth.sender import HttpClients, perform
 from ..client.app import Client
 from ..client.options import ClientSettings
-from ..configs import PRODUCTS, Entry, Machine, load_config, this_machine
+from ..configs import (
+    PRODUCTS,
+    Entry,
+    Machine,
+    confinement_of,
+    load_config,
+    this_machine,
+)
 from ..http11.headers import is_address
 from ..redaction import (
     Redactor,
@@ -273,7 +280,7 @@ class _Examination:
         if is_command:
             folder = self.folder if entry.cwd is None else entry.cwd
             env = {**entry.env, **self.options.env}
-            sandbox = Sandbox() if entry.sandbox is True else entry.sandbox or None
+            sandbox = confinement_of(entry).sandbox
             await self._command(list(entry.command), env, folder, sandbox)
         elif is_address(entry.url):
             headers = {**entry.headers, **self.options.headers}

@@ -291,7 +291,7 @@ def run(
     log: str | None,
     grace: float,
     held: bool,
-    sandbox: bool,
+    sandbox: bool | None,
     sandbox_allow: tuple[str, ...],
     **given: Any,
 ) -> None:
@@ -330,7 +330,7 @@ def run(
     transport, options = chosen_transport(given)
     if log is not None:
         os.environ[LOG_VARIABLE] = log  # the child of --reload gets it too
-    if (policy := sandbox_of(sandbox, sandbox_allow)) is not None:
+    if policy := sandbox_of(sandbox, sandbox_allow):
         if transport != "stdio":
             raise click.UsageError("--sandbox is for --transport stdio.")
         _run_in_sandbox(policy, path, _without_sandbox(sys.argv[1:]))
@@ -387,7 +387,7 @@ def _without_sandbox(words: Sequence[str]) -> list[str]:
         word = own.pop(0)
         if word == "--sandbox-allow":
             del own[:1]
-        elif word != "--sandbox" and not word.startswith("--sandbox-allow="):
+        elif word not in ("--sandbox", "--no-sandbox") and not word.startswith("--sandbox-allow="):
             kept.append(word)
     return [*kept, *(words[words.index("--") :] if "--" in words else ())]
 

@@ -19,12 +19,13 @@ from ...configs import (
     StartRequest,
     TrustRecord,
     approval_of,
+    confinement_of,
     is_own_file,
     load_config,
     start_facts,
     start_request,
 )
-from ...sandbox import Sandbox, sandbox_words
+from ...sandbox import Sandbox
 from ...transport.channel import Tap
 from .. import exits
 from ..screen import note, shown
@@ -70,13 +71,13 @@ def reach_config(
     entry = allowed_entry(config, name, trust=trust)
     if entry.command:
         command = list(entry.command)
-        sandbox = environment.sandbox or sandbox_of_entry(entry)
+        sandbox = _sandbox(entry, environment)
 
         def start(tap: Tap | None, on_stderr: OnLine | None) -> Stdio:
             return Stdio(
                 command,
                 env={**entry.env, **environment.named},
-                inherit_env=environment.whole and sandbox is None,
+                inherit_env=environment.whole,
                 cwd=entry.cwd,
                 on_stderr=on_stderr,
                 tap=tap,
@@ -92,6 +93,19 @@ def reach_config(
     older = {"legacy_sse": True} if entry.legacy_sse else {}
     given = {**older, **web, **({"headers": headers} if headers else {})}
     return reach_address(entry.url, given), entry.revision or None
+
+
+def _sandbox(entry: Entry, environment: Environment) -> Sandbox | None:
+    """Return the sandbox of the command line, or that of the entry. Raises click.UsageError."""
+    if environment.sandbox is not None:
+        return environment.sandbox or None
+    sandbox = confinement_of(entry).sandbox
+    if sandbox is not None and environment.whole:
+        raise click.UsageError(
+            f"The server {entry.id} runs in a sandbox, which passes named variables only: name "
+            "them by --env in place of --inherit-env, or add --no-sandbox if you trust it."
+        )
+    return sandbox
 
 
 def allowed_entry(config: Path | None, name: str | None, *, trust: bool) -> Entry:
@@ -118,13 +132,6 @@ def allowed_entry(config: Path | None, name: str | None, *, trust: bool) -> Entr
     elif entry.url:
         _warn(start_request(entry))
     return entry
-
-
-def sandbox_of_entry(entry: Entry) -> Sandbox | None:
-    """Return the sandbox that an entry asks for; None if it asks for none."""
-    if not entry.sandbox:
-        return None
-    return Sandbox() if entry.sandbox is True else entry.sandbox
 
 
 def asked(input: Input) -> str:
@@ -202,12 +209,12 @@ def _allow(path: Path, entry: Entry) -> None:
     """Check that the user allowed a server, or ask now. Raises NotAllowed."""
     try:
         record = TrustRecord(trust_record_path())
-        approval = approval_of(entry)
+        confinement = confinement_of(entry)
+        approval = approval_of(entry, unconfined=bool(confinement.problem))
         if record.allows(path, entry.id, approval):
             return
-        sandbox = sandbox_of_entry(entry)
         request = start_request(
-            entry, confinement="" if sandbox is None else sandbox_words(sandbox)
+            entry, confinement=confinement.words, unconfined=confinement.problem
         )
         doing = "start" if request.runs_code else "connect to"
         note(f"You have not allowed Interlock to {doing} the server {entry.id} yet.", bold=True)

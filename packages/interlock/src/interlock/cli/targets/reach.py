@@ -9,7 +9,7 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
 
 import click
@@ -48,12 +48,12 @@ class Environment(Struct, frozen=True):
     Attributes:
         named: The variables of `--env`, with their values.
         whole: Whether it gets all variables of this process (`--inherit-env`).
-        sandbox: What confines it; None for nothing.
+        sandbox: What confines it; False for nothing; None if the command line does not say.
     """
 
     named: dict[str, str] = {}
     whole: bool = False
-    sandbox: Sandbox | None = None
+    sandbox: Sandbox | Literal[False] | None = None
 
     @property
     def withheld(self) -> frozenset[str]:
@@ -64,10 +64,10 @@ class Environment(Struct, frozen=True):
 
 
 def environment_of(
-    words: Sequence[str], whole: bool, sandbox: Sandbox | None = None
+    words: Sequence[str], whole: bool, sandbox: Sandbox | Literal[False] | None = None
 ) -> Environment:
     """The environment for `--env NAME` and `--env NAME=VALUE`. Raises click.UsageError."""
-    if whole and sandbox is not None:
+    if whole and sandbox:
         raise click.UsageError(
             "A sandbox passes named variables only: name them by --env in place of --inherit-env."
         )
@@ -84,9 +84,10 @@ def environment_of(
 
 SANDBOX_OPTIONS: Final = (
     click.option(
-        "--sandbox",
-        is_flag=True,
-        help="Confine the server: public addresses, its working folder, and named variables.",
+        "--sandbox/--no-sandbox",
+        default=None,
+        help="Confine the server to public addresses, its working folder and named variables. "
+        "[default: servers of a project's file]",
     ),
     click.option(
         "--sandbox-allow",
@@ -100,12 +101,14 @@ SANDBOX_OPTIONS: Final = (
 """The options that confine a server which is started."""
 
 
-def sandbox_of(sandbox: bool, allowed: Sequence[str]) -> Sandbox | None:
-    """The sandbox of `--sandbox` and `--sandbox-allow`; None without them. Raises
-    click.UsageError.
+def sandbox_of(sandbox: bool | None, allowed: Sequence[str]) -> Sandbox | Literal[False] | None:
+    """The sandbox of `--sandbox` and `--sandbox-allow`; False for `--no-sandbox`; None without
+    them. Raises click.UsageError.
     """
-    if not sandbox and not allowed:
-        return None
+    if not allowed and not sandbox:
+        return None if sandbox is None else False
+    if sandbox is False:
+        raise click.UsageError("--sandbox-allow confines the server: leave out --no-sandbox.")
     from ...sandbox import Sandbox  # late: few commands confine a server
 
     lists: dict[str, list[str]] = {"read": [], "write": [], "env": [], "host": []}
@@ -145,7 +148,7 @@ def reach_command(command: Sequence[str], environment: Environment) -> Reach:
         inherit_env=environment.whole,
         on_stderr=on_stderr,
         tap=tap,
-        sandbox=environment.sandbox,
+        sandbox=environment.sandbox or None,
     )
 
 
@@ -153,7 +156,7 @@ def reach_file(command: Sequence[str], environment: Environment) -> Reach:
     """Start a script that the user named. It is usually the user's own code, so it gets all
     variables, as in a shell, unless it is confined.
     """
-    if environment.sandbox is not None:
+    if environment.sandbox:
         return reach_command(command, environment)
     return reach_command(command, Environment(environment.named, whole=True))
 
