@@ -92,7 +92,7 @@ compiled: dev
 
 # Programs of Debian that `make test` needs; a test that misses one says so itself.
 programs: dev
-	@$(BIN)/python scripts/peers.py chromium ripgrep || true
+	@$(BIN)/python scripts/peers.py chromium ripgrep bubblewrap || true
 
 # All that the tests need of other makers; a test that misses something says so itself.
 peers: dev

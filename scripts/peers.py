@@ -170,6 +170,7 @@ INSTALLERS: dict[str, Callable[[], Path]] = {
     ),
     "nginx": lambda: install_debian("nginx-light", "nginx"),
     "ripgrep": lambda: install_debian("ripgrep", "rg"),
+    "bubblewrap": lambda: install_debian("bubblewrap", "bwrap"),
 }
 """The installer of each peer; the function returns the peer's path."""
 

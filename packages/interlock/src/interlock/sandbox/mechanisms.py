@@ -27,8 +27,7 @@ class MechanismState(Struct, frozen=True, kw_only=True):
 
 _HOLDS = {
     "bubblewrap": "files, processes, network, Unix sockets and variables, by namespaces",
-    "landlock": "files, signals, network, Unix sockets and variables; other processes are visible "
-    "in /proc, and a hole in an open folder cannot be made",
+    "landlock": "files, signals, network, Unix sockets and variables; no holes in open folders",
 }
 
 

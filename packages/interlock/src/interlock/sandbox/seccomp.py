@@ -37,6 +37,7 @@ _MACHINES: Final = {
             "ioctl": 16, "socket": 41, "connect": 42, "sendto": 44, "sendmsg": 46, "bind": 49,
             "listen": 50, "ptrace": 101, "add_key": 248, "request_key": 249, "keyctl": 250,
             "sendmmsg": 307, "process_vm_readv": 310, "process_vm_writev": 311,
+            "shmget": 29, "shmat": 30, "semget": 64, "msgget": 68, "mq_open": 240,
         },
     ),
     "aarch64": _Machine(
@@ -46,6 +47,7 @@ _MACHINES: Final = {
             "ioctl": 29, "socket": 198, "connect": 203, "sendto": 206, "sendmsg": 211, "bind": 200,
             "listen": 201, "ptrace": 117, "add_key": 217, "request_key": 218, "keyctl": 219,
             "sendmmsg": 269, "process_vm_readv": 270, "process_vm_writev": 271,
+            "shmget": 194, "shmat": 196, "semget": 190, "msgget": 186, "mq_open": 180,
         },
     ),
 }  # fmt: skip
@@ -102,6 +104,8 @@ def compiled(sockets: Sockets) -> bytes:
     blocks: list[tuple[int, list[bytes]]] = [(_IO_URING_SETUP, [_fail(errno.ENOSYS)])]
     forbidden = ["ptrace", "process_vm_readv", "process_vm_writev"]
     forbidden += ["add_key", "request_key", "keyctl"]
+    if sockets != "any":  # bubblewrap gives it a namespace of its own for these
+        forbidden += ["shmget", "shmat", "semget", "msgget", "mq_open"]
     blocks += [(machine.numbers[name], [_fail(errno.EPERM)]) for name in forbidden]
     terminal = [_one(_LOAD, _argument(1))]
     for request in _TERMINAL_INPUT:

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import click
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ... import Stdio
 from ...transport.channel import Tap
@@ -199,6 +200,10 @@ def reach_target(text: str, web: Mapping[str, Any], environment: Environment) ->
     command, is_own = local_command(text)
     if is_own and not environment.named:
         release(command, os.environ)
+    if environment.sandbox and is_own:  # it may be outside of the working folder
+        folder = str(split_target(text)[0].resolve().parent)
+        sandbox = replace(environment.sandbox, read=(*environment.sandbox.read, folder))
+        environment = replace(environment, sandbox=sandbox)
     return (reach_file if is_own else reach_command)(command, environment)
 
 
