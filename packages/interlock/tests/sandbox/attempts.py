@@ -311,7 +311,6 @@ def loopback(scene: dict[str, Any]) -> object:
 @attempt
 def loopback_fast_open(scene: dict[str, Any]) -> object:
     with socket.socket() as connected:
-        connected.settimeout(3)
         connected.sendto(b"x", 0x20000000, ("127.0.0.1", scene["port"]))
         return connected.recv(10).decode()
 
@@ -326,8 +325,8 @@ def own_address(scene: dict[str, Any]) -> object:
 @attempt
 def datagram(scene: dict[str, Any]) -> object:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-        sender.settimeout(3)
-        sender.sendto(b"?", ("127.0.0.1", scene["datagrams"]))
+        sender.connect(("127.0.0.1", scene["datagrams"]))
+        sender.send(b"?")
         return sender.recv(10).decode()
 
 
@@ -336,7 +335,6 @@ def name_query(scene: dict[str, Any]) -> object:
     """DNS carries data out, even where nothing else does."""
     query = b"\0\1\1\0\0\1\0\0\0\0\0\0\6canary\4test\0\0\1\0\1"
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-        sender.settimeout(3)
         sender.connect(("127.0.0.1", scene["datagrams"]))
         sender.send(query)
         return sender.recv(10).decode()
@@ -394,7 +392,7 @@ def proxy_to_odd_spelling(scene: dict[str, Any]) -> object:
 
 @attempt
 def proxy_to_metadata(scene: dict[str, Any]) -> object:
-    return tunnel("169.254.169.254", 80)
+    return tunnel("169.254.169.254", 80) if "https_proxy" in os.environ else stop()
 
 
 @attempt

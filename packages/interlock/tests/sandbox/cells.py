@@ -76,8 +76,6 @@ def run_beside(
     user: str,
     script: str,
     policy: dict[str, Any] | None = None,
-    *,
-    bomb: str = "",
 ) -> Ran:
     """Run a script of this folder beside the scene of `outside.py`.
 
@@ -86,7 +84,6 @@ def run_beside(
         user: "root" or "ordinary".
         script: The file of the script, which gets the scene as its argument.
         policy: The arguments of `Sandbox`.
-        bomb: The variable BOMB.
     """
     if mechanism != "none":
         need(mechanism)
@@ -106,7 +103,6 @@ def run_beside(
                 "PATH": os.defpath,
                 "HOME": str(folder / "home"),
                 "CANARY_VARIABLE": "CANARY",
-                "BOMB": bomb,
                 "PYTHONPATH": f"{source}:{packages}",
             },
             stdin=subprocess.DEVNULL,

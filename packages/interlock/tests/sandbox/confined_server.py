@@ -46,9 +46,15 @@ def fetch(url: str) -> str:
 
 
 @server.tool
-def variables() -> list[str]:
-    """The names of the variables, and the home folder."""
-    return [*sorted(os.environ), os.path.expanduser("~")]
+def variables() -> str:
+    """The names of the variables."""
+    return " ".join(sorted(os.environ))
+
+
+@server.tool
+def home() -> str:
+    """The home folder."""
+    return os.path.expanduser("~")
 
 
 if __name__ == "__main__":

@@ -86,7 +86,8 @@ def wrapped(
 
 
 def _base(temporary: str) -> Iterator[tuple[str, list[str]]]:
-    yield "/proc", ["--proc", "/proc"]
+    # read-only: settings of the kernel belong to root, also to the root of a user namespace
+    yield "/proc", ["--proc", "/proc", "--remount-ro", "/proc"]
     yield "/dev", ["--dev", "/dev"]
     yield "/tmp", ["--bind", temporary, "/tmp"]
 
