@@ -38,7 +38,7 @@ def fetch(url: str) -> str:
     """Fetch a URL through the proxy, also from this machine."""
     os.environ["no_proxy"] = os.environ["NO_PROXY"] = ""
     try:
-        return urllib.request.urlopen(url, timeout=20).read().decode()
+        return str(urllib.request.urlopen(url, timeout=20).read().decode())
     except urllib.error.HTTPError as bad:
         return f"{bad.code} {bad.read().decode()}"
     except OSError as bad:

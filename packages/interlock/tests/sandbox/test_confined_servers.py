@@ -88,7 +88,7 @@ async def test_granted_and_denied_paths(mechanism: str, tmp_path: Path) -> None:
     for name in ("work", "read", "write", "closed"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "x").write_text(name)
-    policy = {
+    policy: dict[str, Any] = {
         "read": [tmp_path / "read", tmp_path / "closed"],
         "write": [tmp_path / "write"],
         "deny_read": [tmp_path / "closed"],

@@ -50,7 +50,7 @@ def test_resources_are_limited(mechanism: str) -> None:
     """A program of an ordinary user gets no more processes, memory and processor time than its
     policy says: a fork bomb fizzles out.
     """
-    policy = {"processes": 60, "memory": "64M", "seconds_cpu": 3}
+    policy = {"processes": 60, "memory": "64M", "seconds_cpu": 1}
     ran = run_beside(mechanism, "ordinary", "bombs.py", policy)
     assert ran.code > 128, ran  # ended by a signal
     processes, memory = map(int, ran.stdout.split())

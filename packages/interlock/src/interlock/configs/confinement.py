@@ -14,8 +14,9 @@ from hashlib import sha256
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..sandbox.entry_form import sandbox_words
 from ..sandbox.mechanisms import unavailable_reason
-from ..sandbox.policy import Sandbox, sandbox_words
+from ..sandbox.sandbox import Sandbox
 from ..store import StoreError, data_folder
 from .entries import Entry
 from .trust import comes_from_project

@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 from msgspec import Struct, structs
 
 from ..redaction import secrets_in, secrets_in_command, secrets_in_url
-from ..sandbox.policy import Sandbox, parse_sandbox
+from ..sandbox.entry_form import parse_sandbox
+from ..sandbox.sandbox import Sandbox
 from ..wire.revisions import REVISIONS
 from .documents import Members
 from .entries import Entry, TextOrigin

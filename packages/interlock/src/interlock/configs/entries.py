@@ -11,7 +11,7 @@ from typing import Any, Literal
 from msgspec import Struct, structs
 
 from ..redaction import DOTS, shown_arguments, shown_value, without_keys
-from ..sandbox.policy import Sandbox
+from ..sandbox.sandbox import Sandbox
 from ..untrusted.invisible import visible_line
 
 # Variables that affect which code runs or which host is reached, whatever the command is. Their

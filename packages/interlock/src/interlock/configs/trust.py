@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from ..addresses import is_here
 from ..redaction import is_secretive
-from ..sandbox.policy import sandbox_entry
+from ..sandbox.entry_form import sandbox_entry
 from ..untrusted.invisible import visible_line
 from .command_warnings import StartWarning, command_warnings
 from .entries import Entry

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from ..sandbox.policy import Sandbox, sandbox_entry
+from ..sandbox.entry_form import sandbox_entry
+from ..sandbox.sandbox import Sandbox
 from .documents import MOST_BYTES
 from .entries import Entry, Input
 from .json_editor import JsonEditor

@@ -14,16 +14,18 @@ from ..lazy_names import lazily
 
 if TYPE_CHECKING:
     from .confined import run_confined
+    from .entry_form import parse_sandbox, sandbox_entry, sandbox_words
     from .errors import SandboxUnavailable
     from .mechanisms import MechanismState, mechanism_states, unavailable_reason
-    from .policy import Sandbox, parse_sandbox, sandbox_entry, sandbox_words
+    from .sandbox import Sandbox
 
 # Imported at first use: a program without a sandbox pays for none of it.
 _MODULES = {
     ".confined": ("run_confined",),
+    ".entry_form": ("parse_sandbox", "sandbox_entry", "sandbox_words"),
     ".errors": ("SandboxUnavailable",),
     ".mechanisms": ("MechanismState", "mechanism_states", "unavailable_reason"),
-    ".policy": ("Sandbox", "parse_sandbox", "sandbox_entry", "sandbox_words"),
+    ".sandbox": ("Sandbox",),
 }
 
 __all__ = [

@@ -24,7 +24,7 @@ from .grants import Grants, grants_of, program_files
 from .landlock import Ruleset
 from .limits import limited
 from .mechanisms import choose
-from .policy import Sandbox
+from .policy import SandboxPolicy
 from .proxy import EgressProxy
 from .refusals import FileRefusals, direct_refusal
 
@@ -47,7 +47,7 @@ class Confined:
 
     def __init__(
         self,
-        sandbox: Sandbox,
+        sandbox: SandboxPolicy,
         command: Sequence[str],
         *,
         env: Mapping[str, str],
@@ -268,7 +268,7 @@ class Confined:
 
 
 async def run_confined(
-    sandbox: Sandbox,
+    sandbox: SandboxPolicy,
     command: Sequence[str],
     *,
     env: Mapping[str, str],
@@ -289,22 +289,22 @@ async def run_confined(
         SandboxUnavailable: The policy cannot be enforced.
         OSError: The program cannot be started.
     """
-    confined = sandbox.confine(command, env=env, cwd=cwd, report=report)
+    confined = Confined(sandbox, command, env=env, cwd=cwd, report=report)
     loop = asyncio.get_running_loop()
-    process: subprocess.Popen[bytes] | None = None
     try:
         # In a session of its own it has no terminal to type into.
         process = await asyncio.to_thread(confined.start, start_new_session=True)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            loop.add_signal_handler(number, _forward, process, number)
-        await confined.attach()
-        code = await asyncio.to_thread(process.wait)
-        return code if code >= 0 else 128 - code
-    finally:
-        if process is not None:
+        try:
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                loop.add_signal_handler(number, _forward, process, number)
+            await confined.attach()
+            code = await asyncio.to_thread(process.wait)
+        finally:
             _forward(process, signal.SIGKILL)
             process.wait()
+    finally:
         await confined.aclose()
+    return code if code >= 0 else 128 - code
 
 
 def _forward(process: subprocess.Popen[bytes], number: int) -> None:

@@ -17,7 +17,7 @@ from typing import Final
 from msgspec import Struct
 
 from .errors import SandboxUnavailable
-from .policy import Sandbox
+from .policy import SandboxPolicy
 
 SYSTEM: Final = (
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store",
@@ -68,7 +68,7 @@ class Grants(Struct, frozen=True, kw_only=True):
 
 
 def grants_of(
-    sandbox: Sandbox, command: Sequence[str], path: str | None, cwd: str | None, home: str
+    sandbox: SandboxPolicy, command: Sequence[str], path: str | None, cwd: str | None, home: str
 ) -> Grants:
     """Return the files that a command gets.
 

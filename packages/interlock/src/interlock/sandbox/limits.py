@@ -6,12 +6,12 @@ import os
 from collections.abc import Sequence
 
 from .errors import SandboxUnavailable
-from .policy import Sandbox
+from .policy import SandboxPolicy
 
 _NOT_SET = 126
 
 
-def limited(sandbox: Sandbox, command: Sequence[str]) -> list[str]:
+def limited(sandbox: SandboxPolicy, command: Sequence[str]) -> list[str]:
     """Return the command that sets the limits of a policy and becomes a command.
 
     The memory is limited as RLIMIT_DATA, which counts what a process can write and no other process

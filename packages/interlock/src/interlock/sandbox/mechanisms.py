@@ -8,7 +8,7 @@ import sys
 from msgspec import Struct
 
 from .errors import SandboxUnavailable
-from .policy import Sandbox
+from .policy import SandboxPolicy
 
 
 class MechanismState(Struct, frozen=True, kw_only=True):
@@ -47,7 +47,7 @@ def unavailable_reason() -> str:
     return "; ".join(f"{state.name}: {state.problem}" for state in states)
 
 
-def choose(sandbox: Sandbox, inexpressible: dict[str, str]) -> str:
+def choose(sandbox: SandboxPolicy, inexpressible: dict[str, str]) -> str:
     """Return the first mechanism that works and can enforce a policy.
 
     Args:

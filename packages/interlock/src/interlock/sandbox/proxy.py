@@ -20,7 +20,7 @@ from ..http11.headers import Origin, bracketed
 from ..http11.proxies import Proxies
 from ..http11.safe_fetch import BlockedAddress, SafeFetch
 from ..logs import limited
-from .policy import Sandbox
+from .policy import SandboxPolicy
 from .refusals import host_refusal
 
 log = limited("interlock.sandbox")
@@ -54,7 +54,7 @@ class EgressProxy:
 
     def __init__(
         self,
-        sandbox: Sandbox,
+        sandbox: SandboxPolicy,
         name: str,
         report: Callable[[str], None],
         proxies: Proxies | None = None,

@@ -134,7 +134,7 @@ def sandbox_of(sandbox: bool | None, allowed: Sequence[str]) -> Sandbox | Litera
     if len(hosts) == 1 and hosts[0] in ("none", "public", "all"):
         chosen = () if hosts[0] == "none" else hosts[0]
     try:
-        return Sandbox(hosts=chosen, **lists, **limits)
+        return Sandbox(hosts=chosen, **{**lists, **limits})
     except ValueError as bad:
         raise click.UsageError(f"--sandbox-allow: {bad}.") from None
 
