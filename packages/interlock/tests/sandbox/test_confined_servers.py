@@ -162,6 +162,24 @@ async def test_the_network_of_the_machine(mechanism: str, tmp_path: Path) -> Non
         assert await ask("fetch", url=f"http://127.0.0.1:{port}/") == "hello"
 
 
+@ALL
+async def test_variables_of_the_loader_act_inside_only(mechanism: Any, tmp_path: Path) -> None:
+    """A variable such as LD_PRELOAD must not run code before the program is confined: here the
+    loader would write a file.
+    """
+    need(mechanism)
+    (tmp_path / "work").mkdir()
+    stdio = Stdio(
+        [sys.executable, str(SERVER)],
+        env={"LD_DEBUG": "files", "LD_DEBUG_OUTPUT": str(tmp_path / "outside")},
+        cwd=tmp_path / "work",
+        sandbox=Sandbox(mechanism=mechanism),
+    )
+    async with Client(stdio) as client:
+        assert await client.list_tools()
+    assert os.listdir(tmp_path) == ["work"]
+
+
 def test_the_whole_environment_is_not_for_a_sandbox() -> None:
     """Two options that contradict each other are refused."""
     with pytest.raises(ValueError, match="named variables only"):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from .grants import Grants
@@ -33,7 +33,7 @@ def problem() -> str:
     if shutil.which("bwrap") is None:
         return "the program bwrap is not installed"
     probe = [
-        "bwrap", *_NAMESPACES, "--unshare-net", "--ro-bind", "/", "/", "--proc", "/proc",
+        *program(), *_NAMESPACES, "--unshare-net", "--ro-bind", "/", "/", "--proc", "/proc",
         "--dev", "/dev", "--", "/bin/sh", "-c", "exit 0",
     ]  # fmt: skip
     try:
@@ -52,26 +52,34 @@ def problem() -> str:
     return f"bwrap fails here ({ran.stderr.strip().splitlines()[-1:] or [ran.returncode]})"
 
 
-def wrapped(
-    command: Sequence[str],
+def program() -> list[str]:
+    """Return the command of bubblewrap, without options."""
+    return [shutil.which("bwrap") or "bwrap"]
+
+
+def options(
     grants: Grants,
+    env: Mapping[str, str],
     *,
     temporary: str,
     network: bool,
     listener: str | None,
     filter_fd: int | None,
 ) -> list[str]:
-    """Return the command that runs a program in bubblewrap.
+    """Return the options of bubblewrap for a program. They hold its environment, so they must not
+    be on a command line, which other users can see.
 
     Args:
-        command: The program as an absolute path, and its arguments.
         grants: Its files.
+        env: Its environment.
         temporary: The folder that it gets as /tmp.
         network: Whether the network of the machine is open to it.
         listener: The file of the program that opens the proxy's port; None without a proxy.
         filter_fd: The descriptor of a seccomp filter; None without one.
     """
-    words = [shutil.which("bwrap") or "bwrap", *_NAMESPACES]
+    words = [*_NAMESPACES, "--clearenv"]
+    for name, value in env.items():
+        words += ["--setenv", name, value]
     if not network:
         words.append("--unshare-net")
     if filter_fd is not None:
@@ -80,9 +88,9 @@ def wrapped(
     if listener is not None:
         mounts.append((LISTENER, ["--ro-bind", listener, LISTENER]))
     # a folder is mounted before what is in it; of the same path, the later one wins
-    for _, options in sorted(mounts, key=lambda mount: mount[0].rstrip("/").count("/")):
-        words += options
-    return [*words, "--remount-ro", "/", "--chdir", grants.folder, "--", *command]
+    for _, mount in sorted(mounts, key=lambda mount: mount[0].rstrip("/").count("/")):
+        words += mount
+    return [*words, "--remount-ro", "/", "--chdir", grants.folder]
 
 
 def _base(temporary: str) -> Iterator[tuple[str, list[str]]]:

@@ -135,8 +135,9 @@ class Confined:
         inherited: list[int] = []
         outside: socket.socket | None = None
         try:
-            filter_fd = _filter_file() if seccomp.is_known_machine() else None
-            if filter_fd is not None:
+            filter_fd: int | None = None
+            if seccomp.is_known_machine():
+                filter_fd = _file_of(seccomp.compiled("any"))
                 inherited.append(filter_fd)
             if self._sandbox.uses_proxy:
                 outside, inside = socket.socketpair()
@@ -147,15 +148,19 @@ class Confined:
                 command = [
                     python, "-I", "-S", bubblewrap.LISTENER, str(inherited[-1]), port, *command,
                 ]  # fmt: skip
-            words = bubblewrap.wrapped(
-                command,
+            options = bubblewrap.options(
                 grants,
+                env,
                 temporary=temporary,
                 network=self._sandbox.hosts == "all",
                 listener=_LISTEN if outside is not None else None,
                 filter_fd=filter_fd,
             )
-            process = subprocess.Popen(words, env=env, pass_fds=inherited, **streams)
+            inherited.append(_file_of("\0".join(options).encode()))
+            words = [*bubblewrap.program(), "--args", str(inherited[-1]), "--", *command]
+            # Its environment is not that of the program: variables such as LD_PRELOAD would run
+            # code in bubblewrap itself, which is not confined.
+            process = subprocess.Popen(words, env={}, pass_fds=inherited, **streams)
         finally:
             for each in inherited:
                 os.close(each)
@@ -325,9 +330,10 @@ def _proxy_variables(port: int) -> dict[str, str]:
     }
 
 
-def _filter_file() -> int:
-    """Return the descriptor of a file with the filter of system calls for bubblewrap."""
-    descriptor = os.memfd_create("filter", 0)
-    os.write(descriptor, seccomp.compiled("any"))
+def _file_of(content: bytes) -> int:
+    """Return the descriptor of a file in memory, from which bubblewrap reads."""
+    descriptor = os.memfd_create("interlock", 0)
+    with open(descriptor, "wb", closefd=False) as file:
+        file.write(content)
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor

@@ -51,12 +51,12 @@ _CAPABILITY_VERSION = 0x20080522
 
 def problem() -> str:
     """Return why Landlock cannot be used here; empty if it can."""
-    version = _call(_CREATE, None, 0, _VERSION, check=False)
-    if version < 0:
+    abi = _call(_CREATE, None, 0, _VERSION, check=False)
+    if abi < 0:
         return "this kernel has no Landlock, or it is switched off"
-    if version < OLDEST:
+    if abi < OLDEST:
         return (
-            f"this kernel has version {version} of Landlock, which cannot keep a program from "
+            f"this kernel has version {abi} of Landlock, which cannot keep a program from "
             f"signalling your other processes; version {OLDEST} is in Linux 6.12"
         )
     if not seccomp.is_known_machine():
