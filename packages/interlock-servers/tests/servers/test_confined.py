@@ -37,6 +37,17 @@ def test_every_server_is_shown() -> None:
     assert CALLS.keys() >= servers_here().keys()
 
 
+def prepare(name: str, folder: Path) -> None:
+    """Make the files that a server is asked about."""
+    (folder / "note.txt").write_text("a note")
+    if name == "git":
+        subprocess.run(["git", "init", "--quiet"], cwd=folder, check=True)
+    if name == "database":
+        made = sqlite3.connect(folder / "shop.db")
+        made.execute("create table things (name text)")
+        made.close()
+
+
 @pytest.mark.matrix(pairs=False, seconds=1.5)
 @pytest.mark.parametrize("mechanism", ["bubblewrap", "landlock"])
 @pytest.mark.parametrize("name", CALLS)
@@ -48,13 +59,7 @@ async def test_a_server_works_in_a_sandbox(
         if state.name == mechanism and state.problem:
             pytest.skip(f"NOT SHOWN HERE: {mechanism}: {state.problem}")
     arguments, tool, given, words = CALLS[name]
-    (tmp_path / "note.txt").write_text("a note")
-    if name == "git":
-        subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
-    if name == "database":
-        with sqlite3.connect(tmp_path / "shop.db") as made:
-            made.execute("create table things (name text)")
-        made.close()
+    prepare(name, tmp_path)
     arguments = [str(tmp_path) if each == "." else each for each in arguments]
     given = {key: str(tmp_path) if value == "." else value for key, value in given.items()}
     if "path" in given:

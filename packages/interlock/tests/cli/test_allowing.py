@@ -39,7 +39,11 @@ def secret(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _write(folder: Path, **entry: Any) -> Path:
+    """A configuration of a project. What it starts leaves a mark outside of its folder, so it runs
+    without a sandbox.
+    """
     path = folder / ".mcp.json"
+    entry = {**entry, "sandbox": False} if "command" in entry else entry
     path.write_text(json.dumps({"mcpServers": {"docs": entry}}), encoding="utf-8")
     return path
 

@@ -122,7 +122,7 @@ def test_nothing_is_started_with_no_start(interlock: Command, home: Path, tmp_pa
 def test_a_server_of_a_project_needs_a_yes(interlock: Command, home: Path, tmp_path: Path) -> None:
     """Its file may come from anyone: without a terminal nothing is started; --trust starts it."""
     command, *arguments = command_of(tmp_path, SOUND)
-    servers = {"sound": {"command": command, "args": arguments}}
+    servers = {"sound": {"command": command, "args": arguments, "sandbox": False}}
     path = written(tmp_path / "project" / ".mcp.json", json.dumps({"mcpServers": servers}))
     refused = interlock("doctor", "--config", path, "--server", "sound")
     assert refused.exit_code == 2

@@ -307,7 +307,8 @@ class _Examination:
         )
         facts = command_facts(command, whole, folder, self.launch_path)
         later = ("start", "connection", "catalogue")
-        if not self.check("command", facts, facts.program, _sandbox_words(sandbox)):
+        holds = _sandbox_words(sandbox) if facts.program else ""
+        if not self.check("command", facts, facts.program, holds):
             self.skip(later, "the command cannot be started")
             return
         if not self.options.start:
