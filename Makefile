@@ -134,6 +134,7 @@ bench: dev
 	@$(BIN)/python -m benchmarks.gateway
 	@$(BIN)/python -m benchmarks.mounts
 	@$(BIN)/python -m benchmarks.openapi
+	@$(BIN)/python -m benchmarks.sandbox
 
 # Every requirements/*.in to its .txt, run.in first because dev.in leans on it. Versions that still fit are kept;
 # `make lock UPGRADE=--upgrade` takes the newest. Without header and annotations the files name no package registry.

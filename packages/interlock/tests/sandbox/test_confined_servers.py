@@ -211,6 +211,19 @@ async def test_starts_that_are_refused(
             pass
 
 
+async def test_a_link_that_an_earlier_run_left(tmp_path: Path) -> None:
+    """A server that replaces a folder of its policy by a link gets nothing by it."""
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/data").symlink_to(tmp_path / "secret")
+    stdio = Stdio(
+        [sys.executable, str(SERVER)], cwd=tmp_path / "work", sandbox=Sandbox(write=["data"])
+    )
+    with pytest.raises(SandboxUnavailable, match="a link out of"):
+        async with Client(stdio):
+            pass
+
+
 async def test_a_client_of_an_entry_is_confined(tmp_path: Path) -> None:
     """`sandbox` of an entry counts for `Client` too."""
     need("bubblewrap")

@@ -93,6 +93,7 @@ def grants_of(
                     f"The sandbox cannot open {each}, which does not exist. Create it, or take it "
                     f"out of {key}."
                 )
+    _check_links([*named["read"], *named["write"]], [*named["write"], folder, home])
     read = [*filter(os.path.exists, SYSTEM), *named["read"]]
     read += program_files(program, path)
     read += _script_folder([program, *command[1:]], folder)
@@ -185,6 +186,20 @@ def _absolute(paths: Iterable[str], folder: str) -> list[str]:
     return [os.path.abspath(os.path.join(folder, os.path.expanduser(each))) for each in paths]
 
 
+def _check_links(paths: Sequence[str], writable: Sequence[str]) -> None:
+    """Refuse a path that leads out of a folder which the program can write: at an earlier start,
+    it may have put a link to your keys there.
+    """
+    for path in paths:
+        for folder in writable:
+            inside = path.startswith(folder.rstrip("/") + "/")
+            if inside and not is_within(path, folder):
+                raise SandboxUnavailable(
+                    f"The sandbox does not open {path}, because it is a link out of {folder}, "
+                    "which the server can write. Name the target itself."
+                )
+
+
 def _existing(path: str, key: str) -> str:
     """Return a path that is to be a hole in a folder; a hole can only cover what exists."""
     if not os.path.exists(path):
@@ -229,16 +244,18 @@ def program_files(program: str, path: str | None) -> list[str]:
 
 
 def _folder_of(program: str) -> str | None:
-    """Return the folder around a program that is installed in a `bin`, or beside it; None if that
-    would open the home folder or more.
+    """Return the folder of the installation around a program, or its `bin` if that would open the
+    home folder or more; None if the program is not in an installation.
     """
     parent = os.path.dirname(program)
     home = user_home()
     if os.path.basename(parent) in _PROGRAM_FOLDERS:
         prefix = os.path.dirname(parent)
-        if not is_within(home, prefix) and os.path.realpath(prefix) != f"{home}/.local":
+        if is_within(home, prefix) or os.path.realpath(prefix) == f"{home}/.local":
+            return parent
+        # not any folder that happens to hold a program: its other files may be private
+        if os.path.isdir(os.path.join(prefix, "lib")):
             return prefix
-        return parent
     return None
 
 
