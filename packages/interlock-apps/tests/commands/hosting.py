@@ -113,12 +113,15 @@ async def ran_here(*words: str | Path, stdin: str = "", **env: str) -> Ended:
 
 
 def written(path: Path, servers: dict[str, Path], **env: str) -> Path:
-    """A configuration of servers in files of Python."""
+    """A configuration of servers in files of Python, which leave marks everywhere: they run without
+    a sandbox.
+    """
     entries = {
         id: {
             "command": sys.executable,
             "args": ["-P", "-m", "interlock", "run", str(file)],
             "env": env,
+            "sandbox": False,
         }
         for id, file in servers.items()
     }

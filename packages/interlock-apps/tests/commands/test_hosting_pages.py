@@ -173,6 +173,7 @@ async def test_what_was_asked_is_not_asked_again(home: Path, curious: Path, ever
         "type": "stdio",
         "command": sys.executable,
         "args": ["-P", "-m", "interlock", "run", str(curious)],
+        "sandbox": False,
     }
     config = {
         "servers": {

@@ -45,7 +45,7 @@ def test_a_program_of_others(
     if by == "command":
         result = interlock("call", "arguments", *options, "--", *command)
     else:
-        entry = {"command": command[0], "args": command[1:]}
+        entry = {"command": command[0], "args": command[1:], "sandbox": False}
         (home / ".mcp.json").write_text(json.dumps({"mcpServers": {"s": entry}}))
         result = interlock("call", "arguments", *options, "--server", "s", "--trust")
     assert json.loads(result.stdout)[2] == got, result.stderr

@@ -13,7 +13,7 @@ from typing import Final
 
 from . import seccomp
 
-OLDEST: Final = 6
+LEAST_ABI: Final = 6
 """The oldest version of Landlock that is used: the first that scopes signals (Linux 6.12)."""
 
 _CREATE = 444
@@ -54,10 +54,10 @@ def problem() -> str:
     abi = _call(_CREATE, None, 0, _VERSION, check=False)
     if abi < 0:
         return "this kernel has no Landlock, or it is switched off"
-    if abi < OLDEST:
+    if abi < LEAST_ABI:
         return (
             f"this kernel has version {abi} of Landlock, which cannot keep a program from "
-            f"signalling your other processes; version {OLDEST} is in Linux 6.12"
+            f"signalling your other processes; version {LEAST_ABI} is in Linux 6.12"
         )
     if not seccomp.is_known_machine():
         return f"the system calls of {os.uname().machine} are not known"
