@@ -17,7 +17,7 @@ _COMMANDS: Final = frozenset(
     {"list", "schema", "call", "read", "prompt", "complete", "load", "ping", "lint", "tasks"}
 )
 # The rest of the line leads to another server, or to another environment, or to the help page.
-_OTHERWISE: Final = ("-h", "--help", "--config", "--server", "--env", "--inherit-env")
+_OTHERWISE: Final = ("-h", "--help", "--config", "--server", "--env", "--inherit-env", "--sandbox")
 _IMPORTS: Final = re.compile(rb"^\s*(?:from|import)\s+interlock\b", re.MULTILINE)
 _MOST_READ = 1 << 20  # bytes of the file that are searched
 

@@ -198,7 +198,7 @@ def reach_target(text: str, web: Mapping[str, Any], environment: Environment) ->
             )
         return reach_address(text, web)
     command, is_own = local_command(text)
-    if is_own and not environment.named:
+    if is_own and not environment.named and not environment.sandbox:
         release(command, os.environ)
     if environment.sandbox and is_own:  # it may be outside of the working folder
         folder = str(split_target(text)[0].resolve().parent)
