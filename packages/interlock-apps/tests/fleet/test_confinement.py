@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from interlock import Client, Stdio
 from interlock.configs import Entry, StartRequest, confinement_of, start_facts
-from interlock.sandbox import Sandbox, unavailable_reason
-from interlock_apps.fleet.confinement import start_refusal
+from interlock.sandbox import Sandbox, SandboxUnavailable, unavailable_reason
+from interlock_apps.fleet.confinement import unattended_sandbox
 from interlock_apps.fleet.start_questions import start_question
 from tests.fleet.hub.keeping import kept
 
@@ -51,7 +52,7 @@ def test_who_is_confined(asked: Entry, is_confined: bool, mechanism: None) -> No
     confinement = confinement_of(asked)
     assert (confinement.sandbox is not None) is is_confined
     assert (start_question("1", asked).confinement != "") is is_confined
-    assert start_refusal(asked) == ""
+    assert (unattended_sandbox(asked) is not None) is is_confined
 
 
 def test_roots_and_a_home_of_its_own(mechanism: None) -> None:
@@ -64,18 +65,27 @@ def test_roots_and_a_home_of_its_own(mechanism: None) -> None:
     assert one.home is not None
     assert one.home != other.home
     assert one.home == (confinement_of(entry(".mcp.json")).sandbox or other).home
+    personal = unattended_sandbox(entry(".mcp.json"), is_personal=True)
+    assert personal is not None
+    assert personal.home is None  # principals share nothing
 
 
-def test_where_no_sandbox_works(no_mechanism: None) -> None:
+async def test_where_no_sandbox_works(
+    no_mechanism: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """The question warns, and who has nobody to ask does not start it, unless its entry says so."""
     asked = entry(".mcp.json")
     question = start_question("1", asked)
     assert question.confinement == ""
     assert [warned.kind for warned in question.warnings][:1] == ["unconfined"]
     assert NOWHERE in question.warnings[0].where
-    assert 'set "sandbox": false' in start_refusal(asked)
-    assert start_refusal(entry(".mcp.json", sandbox=False)) == ""
-    assert start_refusal(entry()) == ""
+    monkeypatch.setattr("interlock.sandbox.mechanisms._problem", lambda name: "not here")
+    refused = Stdio(asked.command, sandbox=unattended_sandbox(asked), cwd=tmp_path)
+    with pytest.raises(SandboxUnavailable, match='set "sandbox": false in its entry'):
+        async with Client(refused):
+            pass
+    assert unattended_sandbox(entry(".mcp.json", sandbox=False)) is None
+    assert unattended_sandbox(entry()) is None
 
 
 def test_the_facts_of_a_confined_server() -> None:

@@ -33,6 +33,7 @@ from interlock import (
 from interlock.configs import Entry
 from interlock.store import RedisStore, Store, Vault, open_vault
 
+from ..fleet.confinement import unattended_sandbox
 from .audit import GatewayAudit
 from .control import ControlRequest, ControlResponse, ControlSocket
 from .front import ASGIApp, GatewayFront
@@ -595,6 +596,7 @@ def _transport(entry: Entry, settings: ServerSettings, account: UserAccount | No
             env=entry.env,
             cwd=entry.cwd,
             on_stderr=partial(log.info, "%s: %s", entry.id),
+            sandbox=unattended_sandbox(entry, is_personal=settings.is_personal),
         )
     if not entry.url.startswith(_SCHEMES):
         return entry.url

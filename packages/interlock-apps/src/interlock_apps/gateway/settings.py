@@ -36,7 +36,18 @@ _RATE = re.compile(r"(\d+)\s*/\s*(s|second|m|minute|h|hour|d|day)", re.ASCII)
 _RATE_HOLDERS = re.compile(r"principal|server:[^:\s]+|tool:[^:\s]+")
 _SIZE = re.compile(r"(\d+)\s*(B|kB|MB|KiB|MiB)?", re.ASCII)
 _SIZES = {"B": 1, "kB": 1000, "MB": 1_000_000, "KiB": 1 << 10, "MiB": 1 << 20, None: 1}
-_ENTRY = ("command", "args", "url", "env", "cwd", "headers", "type", "timeout", "revision")
+_ENTRY = (
+    "command",
+    "args",
+    "url",
+    "env",
+    "cwd",
+    "headers",
+    "type",
+    "timeout",
+    "revision",
+    "sandbox",
+)
 """Keys of an entry that every client's configuration has; not settings of the gateway."""
 
 

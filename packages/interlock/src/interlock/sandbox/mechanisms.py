@@ -67,7 +67,7 @@ def choose(sandbox: SandboxPolicy, inexpressible: dict[str, str]) -> str:
         reasons.append(f"{name}: {reason}")
     raise SandboxUnavailable(
         f"The server was not started, because no sandbox can confine it as asked. "
-        f"{'; '.join(reasons)}."
+        f'{"; ".join(reasons)}. To start it with your rights, set "sandbox": false in its entry.'
     )
 
 
