@@ -36,7 +36,7 @@ _SAYS_IT = re.compile(
     r"\b(Give|give|Put|Name|Write|write|Use|use|Choose|choose|Install|pip install|Log in|Create|"
     r"Try|Keep|save the|open the client anew|is for|are for|is written|needs|need|takes|take|"
     r"known are|allows more|there are|already has|it has|it lists|wait|must be|Missing|exclude|"
-    r"answer the same)\b"
+    r"answer the same|leave out|name them)\b"
 )
 
 _REPORT = "Report it to the author of the server, with a recording (`interlock record`)."
