@@ -1,4 +1,6 @@
-"""Pinned tools and prompts of the servers behind a gateway: what has changed is withheld."""
+"""Pinned tools, prompts and instructions of the servers behind a gateway: what has changed is
+withheld.
+"""
 
 from __future__ import annotations
 
@@ -55,8 +57,8 @@ class _Admitted(Struct, frozen=True):
 
 
 class PinnedFeatures:
-    """Pins each tool and prompt of a server when it is first seen, and withholds it while it
-    differs from that, until it is approved.
+    """Pins each tool, each prompt and the instructions of a server when they are first seen, and
+    withholds what differs from that until it is approved.
 
     The first sight is trusted: pins show changes, and do not show that a server was honest from the
     beginning. A tool that is added later is pinned then, and recorded in the audit: what a server
@@ -115,7 +117,9 @@ class PinnedFeatures:
         self._tools[server] = offered.tools
         if self._pins is None:
             return _Admitted(offered, self._generation, offered, {})
-        features = ServerFeatures(tools=offered.tools, prompts=offered.prompts)
+        features = ServerFeatures(
+            tools=offered.tools, prompts=offered.prompts, instructions=offered.instructions
+        )
         find = self._pins.seen if self._pins.known(server) else self._pins.first
         found = find(server, features)
         if added := [each for each in found if each.how == "added"]:
@@ -132,6 +136,7 @@ class PinnedFeatures:
             offered,
             tools=[tool for tool in offered.tools if ("tool", tool.name) not in blocked],
             prompts=[each for each in offered.prompts if ("prompt", each.name) not in blocked],
+            instructions=None if ("instructions", "") in blocked else offered.instructions,
         )
         by_id = {feature.id: feature for feature in withheld}
         return _Admitted(offered, self._generation, admitted, by_id)
@@ -263,6 +268,7 @@ def _withheld(server: str, difference: PinDifference, offered: Offered) -> Withh
         prompts=[
             each for each in offered.prompts if difference.kind == "prompt" and each.name == name
         ],
+        instructions=offered.instructions if difference.kind == "instructions" else None,
     )
     return WithheldFeature(
         id=hashlib.sha256(repr(parts).encode("utf-8", "backslashreplace")).hexdigest()[:16],
