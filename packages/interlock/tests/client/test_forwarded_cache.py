@@ -10,6 +10,7 @@ import pytest
 
 from interlock import Client, Exchange, Principal, Server
 from interlock import types as t
+from interlock.wire.revisions import R4, R5
 
 
 def counting(scope: t.CacheScope) -> Server:
@@ -44,3 +45,14 @@ async def test_whose_answer_a_forwarded_request_gets(scope: t.CacheScope, seen: 
             found += (await client.read_resource("note://one")).contents[0].text or ""
     await keeps_it_open.aclose()
     assert found == seen
+
+
+async def test_a_source_of_the_handshake_era_gets_cache_hints() -> None:
+    """2026-07-28 requires them in each result that may be cached."""
+    behind = Server("behind", revisions=[R4])
+    behind.add_resource("note://one", "Buy milk")
+    front = Server("front")
+    front.mount(Client(behind))
+    async with Client(front, revision=R5) as client:
+        read = await client.read_resource("note://one")
+    assert (read.ttl_ms, read.cache_scope) == (0, "private")

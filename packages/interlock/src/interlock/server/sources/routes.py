@@ -104,7 +104,11 @@ class MountRoute(Struct, frozen=True, eq=False):
 
     async def send_uri(self, x: Exchange) -> AnyResult:
         """A request that names a URI, such as `resources/read`."""
-        return await self._send(x, replace(x.params, uri=self.uris.own(x.params.uri)))
+        result = await self._send(x, replace(x.params, uri=self.uris.own(x.params.uri)))
+        if isinstance(result, t.CacheableResult) and result.ttl_ms is None:
+            # A source of the handshake era has no cache hints, which 2026-07-28 requires.
+            result = replace(result, ttl_ms=0, cache_scope=result.cache_scope or "private")
+        return result
 
     async def complete(self, x: Exchange) -> AnyResult:
         """`completion/complete`."""
