@@ -322,7 +322,7 @@ async def test_nothing_crosses_between_users(tmp_path: Path) -> None:
     check(await play(tmp_path, 20, 1, 0.01), 20)
 
 
-@pytest.mark.endurance(seconds=300)
+@pytest.mark.endurance(seconds=600)
 async def test_nothing_crosses_in_ten_thousand_interleavings(
     tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
