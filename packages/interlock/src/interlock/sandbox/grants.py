@@ -85,7 +85,8 @@ def grants_of(
     """
     folder = _working_folder(cwd, home)
     program = _located(command[0], path, folder)
-    named = {name: _absolute(getattr(sandbox, name), folder) for name in ("read", "write")}
+    asked = os.path.abspath(cwd if cwd is not None else os.getcwd())
+    named = {name: _absolute(getattr(sandbox, name), asked) for name in ("read", "write")}
     for name, key in (("read", "allowRead"), ("write", "allowWrite")):
         for each in named[name]:
             if not os.path.exists(each):
@@ -100,12 +101,12 @@ def grants_of(
     write = [*named["write"], folder, home]
     hidden: list[str] = []
     unwritable: list[str] = []
-    for denied in _absolute(sandbox.deny_read, folder):
+    for denied in _absolute(sandbox.deny_read, asked):
         read = [each for each in read if not is_within(each, denied)]
         write = [each for each in write if not is_within(each, denied)]
         if any(is_within(denied, each) for each in (*read, *write)):
             hidden.append(_existing(denied, "denyRead"))
-    for denied in _absolute(sandbox.deny_write, folder):
+    for denied in _absolute(sandbox.deny_write, asked):
         read += [each for each in write if is_within(each, denied)]
         write = [each for each in write if not is_within(each, denied)]
         if any(is_within(denied, each) for each in write):
