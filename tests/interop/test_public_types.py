@@ -36,7 +36,12 @@ def test_no_type_is_unknown(tmp_path: Path, installed: Callable[[str], Path]) ->
         check=False,
     )
     symbols = json.loads(done.stdout)["typeCompleteness"]["symbols"]
-    exported = [one for one in symbols if one["isExported"]]
+    # The migrator is a program, not an interface, and its bases are in the package of an extra.
+    exported = [
+        one
+        for one in symbols
+        if one["isExported"] and not one["name"].startswith("interlock.cli.migrate.")
+    ]
     unknown = [
         f"{one['name']}: {note['message']}"
         for one in exported
