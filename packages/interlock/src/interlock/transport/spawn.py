@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class SpawnedProcess(NamedTuple):
@@ -58,10 +57,12 @@ def spawn(
         _ahead.remove(started)
         return started.spawned
     read_end, write_end = os.pipe()
-    if start is None:
-        start = functools.partial(subprocess.Popen, list(command), env=dict(env), cwd=cwd)
+
+    def unconfined(**streams: Any) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(list(command), env=dict(env), cwd=cwd, **streams)
+
     try:
-        process = start(
+        process = (unconfined if start is None else start)(
             stdin=read_end,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
