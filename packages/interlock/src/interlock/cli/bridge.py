@@ -75,7 +75,8 @@ def bridge(
         reach = reach_command(command, environment)
     client = Client(reach(None, _show_stderr), revision=known_revision(revision))
     server = Server("bridge")
-    server.mount(BridgedClient(client, server))
+    # A bridge has no instructions beside those of the server behind: they need no label.
+    server.mount(BridgedClient(client, server), instructions=False)
     try:
         run_server(server, transport, options)
     except (InterlockError, ImportError) as bad:

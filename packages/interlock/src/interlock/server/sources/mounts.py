@@ -67,6 +67,7 @@ class Mounts:
         self._has_skills = False
         self._is_stale = False
         self._instructions = server.identity.instructions  # of the server itself
+        self._joined = self._instructions  # as last set here
 
     def __iter__(self) -> Iterator[Mount]:
         return iter(self._mounts)
@@ -192,7 +193,9 @@ class Mounts:
     def _update(self) -> None:
         """Offer what the mounts offer together."""
         identity = self._server.identity
-        instructions = joined(self._instructions, self._mounts)
+        if identity.instructions != self._joined:  # the server itself has new ones
+            self._instructions = identity.instructions
+        instructions = self._joined = joined(self._instructions, self._mounts)
         if instructions != identity.instructions:
             identity.instructions = instructions
             self._catalogue.tell_observers()  # a server that has mounted this one
