@@ -51,7 +51,7 @@ AT_ONCE = 20
 
 def guide() -> str:
     """The file that the guide shows."""
-    page = (TOP / "docs/guide/gateway.md").read_text(encoding="utf-8")
+    page = (TOP / "docs/guide/own-gateway.md").read_text(encoding="utf-8")
     (text,) = [block.text for block in blocks(page, "gateway") if block.title == "gateway.py"]
     return text
 
