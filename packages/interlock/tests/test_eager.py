@@ -4,6 +4,7 @@ respect."""
 from __future__ import annotations
 
 import asyncio
+import gc
 from contextvars import ContextVar
 from typing import Any
 
@@ -17,6 +18,27 @@ FOR_EVER = 3600
 
 def start(work: Any) -> asyncio.Future[Any]:
     return start_eagerly(work, asyncio.get_running_loop())
+
+
+async def test_an_error_of_a_coroutine_that_keeps_its_task_is_not_logged_as_lost() -> None:
+    """The task that the coroutine keeps has the same outcome, and nobody retrieves it there."""
+    kept: list[Any] = []
+    lost: list[Any] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: lost.append(context))
+
+    async def bad() -> None:
+        kept.append(asyncio.current_task())
+        raise ValueError("broken")
+
+    assert isinstance(start(bad()).exception(), ValueError)
+    with pytest.raises(ValueError, match="broken"):
+        await kept[0]
+    assert isinstance(start(bad()).exception(), ValueError)
+    await asyncio.wait([kept[1]])
+    kept.clear()
+    gc.collect()
+    assert not lost
 
 
 async def test_what_never_waits_is_done_at_once() -> None:

@@ -148,6 +148,7 @@ def test_its_face_is_that_of_the_other_client():
         "send",
         "send_call",
         "task_support",
+        "token_refreshes",
     }
     for name in (
         "call_tool",

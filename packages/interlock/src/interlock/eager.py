@@ -100,6 +100,7 @@ else:
                     _spares.append(self)
             else:  # the coroutine kept its task: the task ends as an eager task would
                 asyncio._register_task(task)
+                task.add_done_callback(_retrieve)
                 self._work = _ended(outcome)
                 self._context = context
                 self._waits_for = self._work.send(None)
@@ -140,6 +141,13 @@ else:
     # layer starts another within it.
     _spares: list[_Body] = []
     _MOST_SPARES = 4
+
+    def _retrieve(task: asyncio.Task[Any]) -> None:
+        """Retrieve the exception of a task whose outcome is another future, so that none is logged
+        as lost.
+        """
+        if not task.cancelled():
+            task.exception()
 
     async def _ended(outcome: asyncio.Future[Any]) -> Any:
         await sleep(0)
