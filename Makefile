@@ -2,6 +2,7 @@
 #   make demo     install what a run needs, and plan a holiday in the browser: a host with four servers
 #   make test     install what the tests need, and run those of Interlock by itself
 #   make test-peers    the tests with other makers' servers, clients and databases, which it installs
+#   make endurance-peers    what takes long with other makers' software, such as the whole corpus of the migrator
 #   make endurance    soaks, series of kills and whole matrices: make endurance SEED=7 DURATION=1800
 #   make check    the everyday round: format, lint, types (Python, JavaScript, CSS), quick tests
 #   make check-all-pythons    the quick tests under every other Python version that is installed
@@ -17,18 +18,19 @@ PIP   = $(PIP_OF) -m pip --disable-pip-version-check --python $(BIN)/python
 # Nothing is built, and nothing comes in that the lock does not know by its hash.
 LOCKED := --quiet --no-deps --require-hashes --only-binary :all:
 
-# Tests take two cores; four run at once, as they often wait (tests/lanes.py says what runs together).
-PARALLEL := --workers 4
+# Tests take two cores; six run at once, as they often wait (tests/lanes.py says what runs together).
+PARALLEL := --workers 6
 
 # `make test` runs one half of the combinations of each test; `make test CELLS=1` runs all.
 CELLS := 2
 # `make test` runs endurance tests too, drawn by SEED, that cost so many seconds of processor time in all.
 SAMPLE := 20
+PEERS_SAMPLE := 120
 SEED ?=
 DURATION ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test test-peers endurance coverage peers-table test-busy check check-all-pythons conformance compiled programs peers types lint javascript format dist images docs bench lock clean
+.PHONY: help install dev demo test test-peers endurance endurance-peers coverage peers-table test-busy check check-all-pythons conformance compiled programs peers types lint javascript format dist images docs bench lock clean
 
 help:
 	@echo 'make install   leaves $(BIN)/interlock behind'
@@ -58,7 +60,11 @@ test: dev compiled programs
 	@$(BIN)/python -m pytest $(PARALLEL) -m 'not interop and not database' --cells $(CELLS) --sample $(SAMPLE) $(SEED:%=--seed %)
 
 test-peers: dev compiled peers
-	@$(BIN)/python -m pytest $(PARALLEL) -m 'interop or database'
+	@$(BIN)/python -m pytest $(PARALLEL) -m 'interop or database' --sample $(PEERS_SAMPLE) $(SEED:%=--seed %)
+
+# The rest of what takes long with other makers' software: the whole corpus of the migrator, for example.
+endurance-peers: dev compiled peers
+	@$(BIN)/python -m pytest -q $(PARALLEL) --endurance -m interop
 
 # With DURATION it is run again and again, with the next seed each time, until so many seconds are over.
 endurance: dev compiled programs

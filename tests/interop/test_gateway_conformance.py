@@ -98,6 +98,7 @@ def test_our_server_through_the_gateway(suite: Suite, revision: str, tmp_path: P
     assert not done.surprises
 
 
+@pytest.mark.endurance(seconds=60)
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("maker", MAKERS)
 def test_servers_of_other_makers_through_the_gateway(

@@ -36,6 +36,7 @@ def corpus() -> Path:
         pytest.skip(f"the corpus could not be unpacked: {bad}")
 
 
+@pytest.mark.endurance(seconds=20)
 @pytest.mark.parametrize("entry", ENTRIES, ids=title)
 def test_a_published_file(
     corpus: Path,
