@@ -38,6 +38,7 @@ help:
 	@echo 'make test      installs, then runs the tests of Interlock by itself, slow ones too'
 	@echo 'make test-peers   the tests with what others make: servers, clients, databases, the conformance suite'
 	@echo 'make endurance   soaks, series of kills and whole matrices; takes SEED=7 and DURATION=1800 (seconds)'
+	@echo 'make endurance-peers   what takes long with the software of others, such as the whole corpus of the migrator'
 	@echo 'make peers-table   runs the compatibility farm alone, and prints its table with the results'
 	@echo 'make check     format, lint, types and the quick tests'
 	@echo 'make coverage   the quick tests under coverage.py; fails where a package falls below its figure'
