@@ -17,7 +17,7 @@ from typing import Any
 from scripts import peers
 
 PEERS = Path(__file__).parent / "peers"
-PATIENCE = 60
+PATIENCE = 300  # seconds; the first start of some packages compiles thousands of files
 """Seconds to wait for a line; the program itself gives up a hanging step earlier."""
 
 MAN: dict[str, Any] = {
