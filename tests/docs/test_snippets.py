@@ -107,7 +107,7 @@ def check(command: Command, folder: Path) -> str:
     """
     with started(command, folder) as done:
         try:
-            output, errors = done.communicate(timeout=60)
+            output, errors = done.communicate(timeout=300)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(

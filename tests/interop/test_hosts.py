@@ -111,7 +111,7 @@ def target(way: str) -> Iterator[str]:
             yield f"http://127.0.0.1:{port}/mcp"
         finally:
             process.terminate()
-            process.communicate(timeout=30)
+            process.communicate(timeout=300)
 
 
 @WAYS

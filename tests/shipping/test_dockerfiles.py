@@ -112,7 +112,7 @@ def test_what_an_image_starts_is_healthy(name: str, tmp_path: Path) -> None:
                 assert process.poll() is None, process.communicate()[0]
         finally:
             process.terminate()
-            process.communicate(timeout=60)
+            process.communicate(timeout=300)
 
 
 def command_of(stage: Stage, name: str) -> list[str]:
