@@ -33,6 +33,7 @@ def no_mechanism(monkeypatch: pytest.MonkeyPatch) -> None:
 def mechanism() -> None:
     """A machine on which one does."""
     if reason := unavailable_reason():
+        # The kernel of this machine decides; nothing that could be installed helps.
         pytest.skip(f"NOT SHOWN HERE: {reason}")
 
 

@@ -78,6 +78,7 @@ class _ClientTool(BaseTool):  # type: ignore[misc]  # LangChain is not installed
         return content, _artifact(result)
 
     def _run(self, /, **arguments: Any) -> Any:
+        # LangChain demands this method of every tool, and raises this error itself for others.
         raise NotImplementedError(f"The tool {self.name} is asynchronous: use ainvoke.")
 
 
