@@ -52,6 +52,7 @@ def http_app(
     server: ServedServer,
     path: str = "/mcp",
     calls: CallRegistry | None = None,
+    operator: Route | None = None,
     *,
     hosts: str | Sequence[str] = (),
     origins: str | Sequence[str] = (),
@@ -65,7 +66,6 @@ def http_app(
     grace: float = DEFAULT_GRACE,
     guard: Guarding | None = None,
     health: str | None = DEFAULT_PATH,
-    operator: Route | None = None,
 ) -> HttpApp:
     """Return the server as an ASGI app; see `Server.http_app`. `calls` registers its calls.
     `operator` is the admin path.
@@ -198,7 +198,7 @@ async def serve_web(
             raise ValueError("admin_path needs admin, the folder of the admin sockets")
         operator = admin_route(admin_path, admin, admin_secret)
     names = (*_several(hosts), *_own_name(host))
-    app = http_app(server, hosts=names, calls=calls, operator=operator, **options)
+    app = http_app(server, calls=calls, operator=operator, hosts=names, **options)
     sockets = contextlib.AsyncExitStack()
 
     def ready(address: Any) -> None:
