@@ -22,6 +22,7 @@ import { CallByHand, RootsPanel, RulesPanel, ServerPanel, Side } from "./panels.
 import { Prompts } from "./prompts.js";
 import { Question } from "./question.js";
 import { Resources } from "./resources.js";
+import { Settings, closeSettings } from "./settings.js";
 import {
   asks,
   current,
@@ -36,6 +37,7 @@ import {
   questions,
   servers,
   sessions,
+  settings,
   spoken,
   talk,
   title,
@@ -69,6 +71,7 @@ const MAC = /Mac/.test(navigator.platform);
 
 /** The title of the conversation in the bar. */
 function heading() {
+  if (settings.value) return "Settings";
   const session = sessions.value.find((one) => one.id === current.value);
   if (session) return html`<${Say} text=${session.title || "Conversation"} />`;
   return current.value ? "Earlier conversation" : "New conversation";
@@ -217,6 +220,10 @@ function Waiting() {
   const here = [...questions.value.values()].filter(
     (one) => one.session && one.session === current.value,
   );
+  const answer = () => {
+    settings.value = "";
+    requestAnimationFrame(toNextQuestion); // the conversation may have to be shown first
+  };
   const waits =
     (own.length > 0 || others.length > 0) &&
     html`
@@ -241,7 +248,7 @@ function Waiting() {
     ${
       here.length > 0 &&
       html`
-        <button type="button" class="to-question" onClick=${toNextQuestion}>
+        <button type="button" class="to-question" onClick=${answer}>
           <${Icon} name="ask" />
           <span class="grow">
             <${Say} text=${asks(here[0])} />
@@ -371,6 +378,7 @@ function keys(event) {
     overlay.value = overlay.value?.name === "commands" ? null : { name: "commands" };
   } else if (event.key === "Escape" && !event.defaultPrevented && !overlay.value) {
     if (drawer.value) drawer.value = false;
+    else if (settings.value && !document.activeElement?.closest(".panel, .ask")) closeSettings();
     else if (
       !document.activeElement?.closest(".panel, .ask") &&
       current.value &&
@@ -378,6 +386,14 @@ function keys(event) {
     )
       stop();
   }
+}
+
+/** What the middle of the page shows. */
+function shown() {
+  if (settings.value) return html`<${Settings} />`;
+  return current.value
+    ? html`<${Conversation} key=${current.value} id=${current.value} />`
+    : html`<${Welcome} />`;
 }
 
 /** The whole page. */
@@ -400,10 +416,10 @@ export function App() {
         href="#say"
         onClick=${(event) => {
           event.preventDefault();
-          document.getElementById("say")?.focus();
+          (document.getElementById("say") ?? document.getElementById("settings"))?.focus();
         }}
       >
-        Skip to the message box
+        ${settings.value ? "Skip to the settings" : "Skip to the message box"}
       </a>
       <${Bar} />
       <nav
@@ -428,14 +444,10 @@ export function App() {
       }
       <main class="middle">
         <${Banners} />
-        ${
-          current.value
-            ? html`<${Conversation} key=${current.value} id=${current.value} />`
-            : html`<${Welcome} />`
-        }
+        ${shown()}
         <div class="low">
           <${Waiting} />
-          <${Composer} id=${current.value} />
+          ${!settings.value && html`<${Composer} id=${current.value} />`}
         </div>
       </main>
       <${Panel} />

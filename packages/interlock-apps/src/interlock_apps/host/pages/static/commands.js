@@ -4,7 +4,8 @@ import { Dialog, From, Icon, Say, html, useState } from "../kit/kit.js";
 import { Picker, fits } from "../kit/complete.js";
 import { stop } from "./composer.js";
 import { looks, next } from "../kit/looks.js";
-import { current, open, overlay, panel, servers, sessions, talk } from "./store.js";
+import { sections } from "./settings.js";
+import { current, open, overlay, panel, servers, sessions, settings, talk } from "./store.js";
 
 const MOST = 40; // entries in one group
 const TALKS = 50;
@@ -83,6 +84,15 @@ function places() {
       title: "Switch between light and dark",
       take: next,
     },
+    ...sections().map((section) => ({
+      group: "Settings",
+      icon: section.icon,
+      title: section.title,
+      also: `Settings: ${section.title}`,
+      take: () => {
+        settings.value = section.id;
+      },
+    })),
     ...servers.value.map((server) => ({
       group: "Servers",
       icon: "server",

@@ -20,6 +20,7 @@ import {
 import { Annotations } from "./asked-calls.js";
 import { ArgumentsEditor } from "../kit/fields.js";
 import { act, reachable } from "../kit/net.js";
+import { sections } from "./settings.js";
 import {
   attempt,
   current,
@@ -32,6 +33,7 @@ import {
   rules,
   servers,
   sessions,
+  settings,
 } from "./store.js";
 
 /** @type {Record<string, string>} */
@@ -671,8 +673,27 @@ export const Side = () => html`
         <${PanelButton} key=${name} name=${name} icon=${icon} words=${words} />
       `,
     )}
+    <${SettingsButton} />
   </div>
 `;
+
+/** A button that opens the settings. */
+function SettingsButton() {
+  if (!sections().length) return null;
+  return html`
+    <button
+      type="button"
+      class=${cls("side-row", settings.value && "is-current")}
+      aria-current=${settings.value ? "page" : undefined}
+      onClick=${() => {
+        settings.value = sections()[0].id;
+      }}
+    >
+      <${Icon} name="gear" />
+      <span>Settings</span>
+    </button>
+  `;
+}
 
 /** A button that opens and closes a panel. */
 function PanelButton({ name, icon, words }) {

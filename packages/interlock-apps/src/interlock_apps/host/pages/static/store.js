@@ -14,6 +14,10 @@ export const rules = signal(/** @type {any[]} */ ([]));
 export const appsOrigin = signal("");
 export const questions = signal(/** @type {Map<string, any>} */ (new Map()));
 export const toasts = signal(/** @type {any[]} */ ([]));
+/** The open section of the settings; "" while they are closed. */
+export const settings = signal("");
+/** What can be set up here; null where the host was given its servers and models otherwise. */
+export const setup = signal(/** @type {any} */ (null));
 /** The text of the live region. */
 export const spoken = signal("");
 /** The open conversation; "" for a new one. */
@@ -570,6 +574,7 @@ function show(state, fresh) {
     roots.value = state.roots ?? {};
     rules.value = state.rules ?? [];
     appsOrigin.value = state.appsOrigin ?? "";
+    setup.value = state.setup ?? null;
     questions.value = new Map((state.questions ?? []).map((question) => [question.id, question]));
     if (!fresh) return;
     for (const one of talks.values()) if (one.id !== current.value) one.loaded.value = "no";
@@ -592,6 +597,7 @@ function receive(message, fresh) {
 /** Show a conversation, and read its history if needed. @param {string} id */
 export function open(id) {
   drawer.value = false;
+  settings.value = "";
   if (id !== current.value) {
     setAside.set(current.value, attached.value);
     attached.value = setAside.get(id) ?? [];
