@@ -82,8 +82,8 @@ coverage: dev compiled
 	@$(BIN)/python scripts/covered.py
 
 # A test that depends on the speed of the machine fails here.
-test-busy: dev compiled
-	@$(BIN)/python scripts/busy.py -- $(PARALLEL) -m 'not interop and not database' --sample $(SAMPLE) $(SEED:%=--seed %)
+test-busy: dev compiled programs
+	@$(BIN)/python scripts/busy.py -- $(PARALLEL) -m 'not interop and not database' --cells $(CELLS) --sample $(SAMPLE) $(SEED:%=--seed %)
 
 # Each other version from 3.11 to 3.14 that is found on PATH or in pyenv; one that is missing is named.
 # Every quick test runs, with some of its combinations.
