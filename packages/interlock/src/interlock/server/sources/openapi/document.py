@@ -47,6 +47,8 @@ class ApiDocument:
         if not isinstance(version, str) or not version.startswith(("3.0", "3.1")):
             raise OpenApiError(f"the document needs openapi: 3.0 or 3.1; it has {version!r:.40}")
         self.content = content
+        self._targets: dict[str, str] = {}
+        self._parts: dict[str, Any] = {}
         self.is_30 = version.startswith("3.0")
 
     @property
@@ -65,6 +67,8 @@ class ApiDocument:
         Raises:
             OpenApiError: The reference leads outside the document, or nowhere.
         """
+        if reference in self._parts:
+            return self._parts[reference]
         if not reference.startswith("#/"):
             raise OpenApiError(
                 f"the reference {reference!r:.200} leads outside the document, and nothing is"
@@ -73,12 +77,13 @@ class ApiDocument:
         node: Any = self.content
         for piece in reference[2:].split("/"):
             key = unquote(piece).replace("~1", "/").replace("~0", "~")
-            if isinstance(node, Mapping) and key in node:
+            if isinstance(node, dict) and key in node:
                 node = node[key]
             elif isinstance(node, list) and key.isdecimal() and int(key) < len(node):
                 node = node[int(key)]
             else:
                 raise OpenApiError(f"the reference {reference!r:.200} leads nowhere")
+        self._parts[reference] = node
         return node
 
     def target(self, reference: str) -> str:
@@ -87,10 +92,16 @@ class ApiDocument:
         Raises:
             OpenApiError: The references form a circle, or lead nowhere.
         """
+        found = self._targets.get(reference)
+        if found is None:
+            found = self._targets[reference] = self._last(reference)
+        return found
+
+    def _last(self, reference: str) -> str:
         seen = {reference}
         while True:
             node = self.at(reference)
-            if not isinstance(node, Mapping) or set(node) != {"$ref"}:
+            if not isinstance(node, dict) or len(node) != 1 or "$ref" not in node:
                 return reference
             reference = str(node["$ref"])
             if reference in seen:
@@ -103,9 +114,9 @@ class ApiDocument:
         Raises:
             OpenApiError: The reference cannot be followed, or there is no object.
         """
-        if isinstance(node, Mapping) and isinstance(node.get("$ref"), str):
+        if isinstance(node, dict) and isinstance(node.get("$ref"), str):
             node = self.at(self.target(node["$ref"]))
-        if not isinstance(node, Mapping):
+        if not isinstance(node, dict):
             raise OpenApiError(f"an object is expected, not {node!r:.40}")
         return node
 
@@ -117,7 +128,7 @@ def read_document(source: DocumentSource) -> ApiDocument:
         OpenApiError: The document cannot be read, or is not of OpenAPI 3.0 or 3.1.
     """
     if isinstance(source, Mapping):
-        return ApiDocument(source)
+        return ApiDocument(source if isinstance(source, dict) else dict(source))
     if isinstance(source, bytes):
         text = source
         name = "the document"
@@ -131,7 +142,7 @@ def read_document(source: DocumentSource) -> ApiDocument:
             raise OpenApiError(f"{name} cannot be read: {bad.strerror or bad}") from None
         is_yaml = path.suffix.lower() in _YAML
     content = _read_yaml(text, name) if is_yaml else _read_json(text, name)
-    if not isinstance(content, Mapping):
+    if not isinstance(content, dict):
         raise OpenApiError(f"{name} is not an OpenAPI document: it has no object at its root")
     return ApiDocument(content)
 
@@ -169,7 +180,7 @@ class _PlainData:
         self._left -= 1
         if self._left < 0:
             raise OpenApiError(f"{self._name} is too large: its aliases repeat themselves")
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             return {_key(name): self.of(part) for name, part in value.items()}
         if isinstance(value, list | tuple):
             return [self.of(part) for part in value]
@@ -187,4 +198,4 @@ def _key(name: Any) -> str:
 def member(node: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Return a member of an object that is an object itself; an empty one if there is none."""
     found = node.get(name)
-    return found if isinstance(found, Mapping) else {}
+    return found if isinstance(found, dict) else {}

@@ -135,7 +135,7 @@ def fields_of(document: ApiDocument, body: ApiBody) -> Mapping[str, Any] | None:
     """
     if not (body.is_json or body.is_form):
         return None
-    schema = document.resolve(body.schema) if isinstance(body.schema, Mapping) else {}
+    schema = document.resolve(body.schema) if isinstance(body.schema, dict) else {}
     properties = member(schema, "properties")
     if not properties or schema.get("type", "object") != "object":
         return None
@@ -148,13 +148,13 @@ def fields_of(document: ApiDocument, body: ApiBody) -> Mapping[str, Any] | None:
     return {
         name: part
         for name, part in properties.items()
-        if not (isinstance(part, Mapping) and part.get("readOnly") is True)
+        if not (isinstance(part, dict) and part.get("readOnly") is True)
     }
 
 
 def is_binary(schema: Any) -> bool:
     """Whether a schema of the document is one of bytes, which an argument has in Base64."""
-    if not isinstance(schema, Mapping):
+    if not isinstance(schema, dict):
         return False
     if schema.get("format") in ("binary", "byte") or schema.get("type") == "file":
         return True

@@ -92,7 +92,7 @@ def _links(headers: Mapping[str, str], content: Any) -> Iterator[str]:
             yield address
     for holder in _holders(content):
         link = holder.get("next")
-        if isinstance(link, Mapping):
+        if isinstance(link, dict):
             link = link.get("href")
         if isinstance(link, str) and link:
             yield link
@@ -109,13 +109,13 @@ def _cursors(content: Any) -> Iterator[tuple[str, str | int]]:
 
 
 def _holders(content: Any) -> Iterator[Mapping[str, Any]]:
-    if not isinstance(content, Mapping):
+    if not isinstance(content, dict):
         return
     yield content
     for name in _HOLDERS:
-        if isinstance(holder := content.get(name), Mapping):
+        if isinstance(holder := content.get(name), dict):
             yield holder
-            if isinstance(inner := holder.get("cursors"), Mapping):
+            if isinstance(inner := holder.get("cursors"), dict):
                 yield inner
 
 
@@ -132,7 +132,7 @@ def _query_of(link: str, url: str) -> list[tuple[str, str]]:
 
 def _typed(text: str, schema: Any) -> Any:
     """Return the text of a query as the type of its argument."""
-    kind = schema.get("type") if isinstance(schema, Mapping) else None
+    kind = schema.get("type") if isinstance(schema, dict) else None
     kinds = kind if isinstance(kind, list) else [kind]
     if "integer" in kinds and re.fullmatch(r"-?\d{1,18}", text):
         return int(text)

@@ -24,26 +24,28 @@ _ILLEGAL = re.compile(r"[^A-Za-z0-9_.-]+")
 
 # What is copied as it is. Titles are not: most repeat the name of the property.
 _COPIED = ("description", "contentEncoding", "contentMediaType")
-_COPIED_IN_REQUESTS = (
-    "default",
-    "enum",
-    "const",
-    "pattern",
-    "minLength",
-    "maxLength",
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "multipleOf",
-    "minItems",
-    "maxItems",
-    "uniqueItems",
-    "minProperties",
-    "maxProperties",
-    "minContains",
-    "maxContains",
-    "dependentRequired",
+_COPIED_IN_REQUESTS = frozenset(
+    {
+        "default",
+        "enum",
+        "const",
+        "pattern",
+        "minLength",
+        "maxLength",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+        "minItems",
+        "maxItems",
+        "uniqueItems",
+        "minProperties",
+        "maxProperties",
+        "minContains",
+        "maxContains",
+        "dependentRequired",
+    }
 )
 _ONE = ("items", "additionalProperties", "propertyNames")
 _ONE_IN_REQUESTS = (
@@ -57,6 +59,7 @@ _ONE_IN_REQUESTS = (
 )
 _MANY = ("allOf", "anyOf", "oneOf", "prefixItems")
 _BY_NAME = ("properties", "patternProperties", "dependentSchemas")
+_NESTED = frozenset({*_ONE, *_ONE_IN_REQUESTS, *_MANY, *_BY_NAME})
 _LONGEST_EXAMPLE = 60  # characters
 _CHOICES = frozenset({"oneOf", "anyOf"})
 _SIZES = frozenset({"int32", "int64", "float", "double"})  # formats that say nothing to a model
@@ -94,6 +97,7 @@ class SchemaConverter:
         self._names: dict[tuple[str, bool], str] = {}
         self._pending: dict[str, tuple[str, bool]] = {}
         self._definitions: dict[str, Definition] = {}
+        self._members_of: dict[frozenset[str], JSONObject] = {}
         self._subtypes = _subtypes(document)
 
     def convert(self, schema: Any, reached: set[str]) -> Any:
@@ -114,8 +118,12 @@ class SchemaConverter:
         Raises:
             OpenApiError: As for `convert`.
         """
+        asked = frozenset(reached)
+        known = self._members_of.get(asked)  # many operations refer to the same components
+        if known is not None:
+            return known
         found: JSONObject = {}
-        names = sorted(reached)
+        names = sorted(asked)
         while names:
             name = names.pop()
             if name in found:
@@ -123,7 +131,8 @@ class SchemaConverter:
             definition = self._definition(name)
             found[name] = definition.schema
             names.extend(definition.reached - found.keys())
-        return dict(sorted(found.items()))
+        known = self._members_of[asked] = dict(sorted(found.items()))
+        return known
 
     def inlined(self, schema: Any, reached: set[str]) -> Any:
         """Return a schema as `convert` does, with the definition itself in place of a reference at
@@ -145,7 +154,7 @@ class SchemaConverter:
             reached: set[str] = set()
             node = self._document.at(reference)
             subtypes = self._subtypes.get(reference, ())
-            has_choice = isinstance(node, Mapping) and not _CHOICES.isdisjoint(node)
+            has_choice = isinstance(node, dict) and not _CHOICES.isdisjoint(node)
             if is_plain:  # a subtype extends it: the choice among subtypes would never end
                 shared = {key: part for key, part in node.items() if key not in _CHOICES}
                 schema = self._convert(shared, reached, 0)
@@ -187,28 +196,19 @@ class SchemaConverter:
     # -- one schema --------------------------------------------------------------------------------
 
     def _convert(self, node: Any, reached: set[str], depth: int) -> Any:
-        if isinstance(node, bool):
-            return node
-        if not isinstance(node, Mapping):
-            return {}
+        if not isinstance(node, dict):
+            return node if isinstance(node, bool) else {}
         if depth > _DEEPEST:
             raise OpenApiError(f"a schema is nested more than {_DEEPEST} levels deep")
         if isinstance(node.get("$ref"), str):
             return self._reference(node, reached, depth)
         made: JSONObject = {}
         self._copy_type(node, made)
-        self._copy_keywords(node, made)
-        for keyword in (*_ONE, *(_ONE_IN_REQUESTS if self._is_request else ())):
-            if keyword in node:
-                made[keyword] = self._convert(node[keyword], reached, depth + 1)
-        for keyword in _BY_NAME:
-            if isinstance(node.get(keyword), Mapping):
-                made[keyword] = self._members(keyword, node[keyword], reached, depth)
-        if not made.get("properties", True):
-            del made["properties"]
-        for keyword in _MANY:
-            if isinstance(node.get(keyword), list) and node[keyword]:
-                made[keyword] = self._branches(keyword, node, reached, depth)
+        self._copy_texts(node, made)
+        if self._is_request:
+            self._copy_limits(node, made)
+        if not _NESTED.isdisjoint(node):
+            self._convert_nested(node, made, reached, depth)
         if self._is_request:
             self._copy_required(node, made)
         else:
@@ -216,6 +216,21 @@ class SchemaConverter:
         if self._document.is_30 and node.get("nullable") is True:
             return _with_null(made)
         return made
+
+    def _convert_nested(
+        self, node: Mapping[str, Any], made: JSONObject, reached: set[str], depth: int
+    ) -> None:
+        for keyword in (*_ONE, *(_ONE_IN_REQUESTS if self._is_request else ())):
+            if keyword in node:
+                made[keyword] = self._convert(node[keyword], reached, depth + 1)
+        for keyword in _BY_NAME:
+            if isinstance(node.get(keyword), dict):
+                made[keyword] = self._members(keyword, node[keyword], reached, depth)
+        if not made.get("properties", True):
+            del made["properties"]
+        for keyword in _MANY:
+            if isinstance(node.get(keyword), list) and node[keyword]:
+                made[keyword] = self._branches(keyword, node, reached, depth)
 
     def _reference(self, node: Mapping[str, Any], reached: set[str], depth: int) -> Any:
         """Convert a reference. Its siblings count in 3.1, and in 3.0 those that authors commonly
@@ -245,20 +260,20 @@ class SchemaConverter:
         elif isinstance(written, str) and self._is_request and written not in _SIZES:
             made["format"] = written
 
-    def _copy_keywords(self, node: Mapping[str, Any], made: JSONObject) -> None:
+    def _copy_texts(self, node: Mapping[str, Any], made: JSONObject) -> None:
         for keyword in _COPIED:
-            if isinstance(node.get(keyword), str):
+            if keyword in node and isinstance(node[keyword], str):
                 made[keyword] = node[keyword].strip()
         if not made.get("description", True):
             del made["description"]
-        if not self._is_request:
-            return
-        for keyword in _COPIED_IN_REQUESTS:
-            if keyword in node:
-                made[keyword] = node[keyword]
+
+    def _copy_limits(self, node: Mapping[str, Any], made: JSONObject) -> None:
+        for keyword, value in node.items():
+            if keyword in _COPIED_IN_REQUESTS:
+                made[keyword] = value
         if node.get("deprecated") is True:
             made["deprecated"] = True
-        if _is_short(node.get("example")):
+        if "example" in node and _is_short(node["example"]):
             made["examples"] = [node["example"]]
         for limit, exclusive in _WRITTEN_LIMITS:
             is_flag = isinstance(made.get(exclusive), bool)  # as in draft 5, which 3.0 follows
@@ -272,7 +287,7 @@ class SchemaConverter:
         hidden = {
             name
             for name, part in member(node, "properties").items()
-            if isinstance(part, Mapping) and part.get(self._hidden) is True
+            if isinstance(part, dict) and part.get(self._hidden) is True
         }
         if names := [name for name in required if isinstance(name, str) and name not in hidden]:
             made["required"] = names
@@ -285,7 +300,7 @@ class SchemaConverter:
             for name, part in nodes.items()
             if not (
                 keyword == "properties"
-                and isinstance(part, Mapping)
+                and isinstance(part, dict)
                 and part.get(self._hidden) is True
             )
         }
@@ -302,7 +317,7 @@ class SchemaConverter:
         found = member(node, "discriminator")
         made = []
         for part in node[keyword]:
-            reference = part.get("$ref") if isinstance(part, Mapping) else None
+            reference = part.get("$ref") if isinstance(part, dict) else None
             if isinstance(reference, str) and keyword == "allOf":
                 made.append(self._refer(reference, reached, is_plain=True))
             elif isinstance(reference, str) and found and self._is_request:
@@ -355,14 +370,14 @@ def _subtypes(document: ApiDocument) -> dict[str, tuple[str, ...]]:
     components = member(member(document.content, "components"), "schemas")
     found: dict[str, list[str]] = {}
     for name, node in components.items():
-        if not isinstance(node, Mapping) or not isinstance(node.get("allOf"), list):
+        if not isinstance(node, dict) or not isinstance(node.get("allOf"), list):
             continue
         for part in node["allOf"]:
-            reference = part.get("$ref") if isinstance(part, Mapping) else None
+            reference = part.get("$ref") if isinstance(part, dict) else None
             if not isinstance(reference, str) or not reference.startswith(_COMPONENT):
                 continue
             parent = components.get(reference.removeprefix(_COMPONENT))
-            if isinstance(parent, Mapping) and member(parent, "discriminator"):
+            if isinstance(parent, dict) and member(parent, "discriminator"):
                 found.setdefault(reference, []).append(_COMPONENT + _escaped(name))
     return {reference: tuple(names) for reference, names in found.items()}
 
