@@ -29,8 +29,106 @@ KINDS: Final = {
 }
 """The classes of errors whose messages are listed, each with its meaning."""
 
+GENERAL: Final = {
+    "OAuthError": (
+        "The authorization server of `interlock auth serve`, or the OAuth proxy, refuses a request "
+        "(OAuth 2.1, 3.2.4). The first word is the code of the error.",
+        "",
+    ),
+    "Unauthorized": (
+        "The client could not get an authorization. The first word is the step that failed; it is "
+        "an `Unreachable`.",
+        "The message ends with who can correct it, and how. `interlock auth login URL` logs in "
+        "again; `interlock doctor URL` tries each step.",
+    ),
+    "ValueError": (
+        "An argument in your program has a value that cannot be used.",
+        "Correct the argument in the line of your program that the traceback shows: the message "
+        "says what is accepted.",
+    ),
+    "TypeError": (
+        "An argument in your program, or the signature of a function that you register, has a type "
+        "that cannot be used.",
+        "Correct the line of your program that the traceback shows: the message says what is "
+        "accepted.",
+    ),
+    "RuntimeError": (
+        "Something is used at the wrong time.",
+        "Change the order in your program: the message says what comes first.",
+    ),
+    "SchemaError": (
+        "A JSON Schema, your own or that of a server, cannot be used.",
+        "Change the schema: the message names the keyword and the limit. If it is of a server, "
+        "report it to its author.",
+    ),
+    "OutputError": (
+        "A tool returned something else than it declares.",
+        "Return what the annotation of the function says, or change the annotation.",
+    ),
+    "TemplateError": (
+        "A URI template (RFC 6570) cannot be used.",
+        "Correct the template at the character that the message names.",
+    ),
+    "OpenApiError": (
+        "An OpenAPI document cannot be used.",
+        "Correct the document at the place that the message names, or leave the operation out: "
+        "`mount(OpenApi(...), without=[...])`.",
+    ),
+    "StoreError": (
+        "A store of sessions, tasks, credentials or results did not do what it was asked.",
+        "Check that the file or the server of the store is there, has room, and belongs to you; "
+        "`/health/ready` says which store is meant.",
+    ),
+    "SkillError": (
+        "A skill cannot be served, or is not what its server announced.",
+        "If the skill is yours, correct the file that the message names. If not, report it to the "
+        "author of the server; it is not used.",
+    ),
+    "SandboxUnavailable": (
+        "A program cannot be confined as you asked, so it is not started.",
+        "`interlock doctor` says which mechanisms work here; see "
+        "[the sandbox](../guide/sandbox.md).",
+    ),
+    "UnusableEntry": (
+        "An entry of a configuration file is left out. The other entries are used.",
+        "Correct the entry in the file that the message names.",
+    ),
+    "Uneditable": (
+        "A configuration file is not changed, because that could lose something.",
+        "Correct the place that the message names, or make the change by hand.",
+    ),
+    "BadPolicy": (
+        "A policy file cannot be used, so nothing is allowed by it.",
+        "Correct the line that the message names; see [the host](../guide/host.md).",
+    ),
+    "BadModels": (
+        "`models.json` or `--model` names no usable model.",
+        "Correct the entry that the message names; see [models](../guide/host.md#models).",
+    ),
+    "BadSettings": (
+        "The settings of the gateway cannot be used. A running gateway keeps those it has.",
+        "Correct the setting, and try it: `interlock gateway check FILE`.",
+    ),
+    "ModelFailure": (
+        "A model gave no usable answer.",
+        "Try again. If it happens again, check the URL, the key and the name of the model.",
+    ),
+    "RegistryError": (
+        "The registry refused a request, or cannot be reached.",
+        "Log in again with `interlock publish --login METHOD`, or try later.",
+    ),
+    "LogError": (
+        "The log of a host or gateway cannot be read or written.",
+        "`interlock log --verify` says whether it is whole.",
+    ),
+}
+"""More classes, each with its meaning and what to do; without the latter, `CURES` says it."""
+
 PACKAGES: Final = ("interlock", "interlock-issuer", "interlock-apps")
 """Where messages are searched for; those of the reference servers depend on what they serve."""
+
+_WITH_CODE = ("OAuthError", "Unauthorized")  # the first argument is a code, the second says why
+_INVALID_GRANT = "invalid_grant"  # a function of the issuer, which makes such an error
 
 _SAYS_IT = re.compile(
     r"\b(Give|give|Put|Name|Write|write|Use|use|Choose|choose|Install|pip install|Log in|Create|"
@@ -52,6 +150,27 @@ CURES: Final[tuple[tuple[str, str], ...]] = (
     # requests that a server rejects
     (r"Unknown (tool|prompt|…)|Resource not found|No skill is served|^… …$", _OTHER_LIST),
     (r"lists no tool", _OTHER_LIST),
+    # requests that an authorization server refuses
+    (
+        r"^access_denied",
+        "The user, or a rule of the server, refused. Ask for less, or log in anew.",
+    ),
+    (r"^authorization_pending", "Wait for the interval that the server gave, and ask again."),
+    (r"^slow_down", "Ask less often: add five seconds to the interval (RFC 8628, 3.5)."),
+    (r"^expired_token", "Begin the login again."),
+    (
+        r"^(invalid|unauthorized)_client",
+        "Register the client again, or check its secret, its grants and its way to authenticate.",
+    ),
+    (r"^invalid_redirect_uri", "Register the redirect URI exactly as the client sends it."),
+    (
+        r"^(invalid_request|unsupported_grant_type|invalid_dpop_proof)|^the parameter …",
+        "The request breaks the protocol: update the client, or report it to its author.",
+    ),
+    (r"^invalid_scope", "Ask for scopes that the metadata of the server lists."),
+    (r"^invalid_target", "Ask for a resource that the server issues tokens for (RFC 8707)."),
+    (r"^invalid_grant", "Log in again: the code or token has ended, or was used before."),
+    (r"^temporarily_unavailable", "Try again later."),
     # migration and the registry
     (
         r"A file is not valid Python",
@@ -277,7 +396,12 @@ def messages() -> list[Message]:
         for path in sorted((ROOT / "packages" / package / "src").rglob("*.py"))
         for kind, text in _raised(ast.parse(path.read_text(encoding="utf-8")))
     }
-    return [Message(kind, text, cure(text)) for kind, text in sorted(found)]
+    return [Message(kind, text, _of_class(kind) or cure(text)) for kind, text in sorted(found)]
+
+
+def _of_class(kind: str) -> str:
+    """What to do about every message of a class; empty if that depends on the message."""
+    return GENERAL[kind][1] if kind in GENERAL else ""
 
 
 def cure(text: str) -> str:
@@ -293,17 +417,21 @@ def page() -> str:
     lines = [
         "# Error messages",
         "",
-        "Every message of the errors that you can meet at the protocol, the network and the "
-        "command line, with what to do. `…` stands for a value. [Errors](../guide/errors.md) "
-        "explains the classes.",
+        "Every message of the errors that you can meet at the protocol, the network, the command "
+        "line and in a program of yours, with what to do. `…` stands for a value. "
+        "[Errors](../guide/errors.md) explains the classes.",
     ]
     found = messages()
-    for kind, meaning in KINDS.items():
+    for kind, meaning in _meanings().items():
         lines += ["", f"## {kind}", "", meaning, "", "| message | what to do |", "|---|---|"]
         lines += [
             f"| {_cell(one.text)} | {one.cure} |" for one in found if one.kind == kind and one.text
         ]
     return "\n".join(lines) + "\n"
+
+
+def _meanings() -> dict[str, str]:
+    return {**KINDS, **{kind: meaning for kind, (meaning, _) in GENERAL.items()}}
 
 
 def _raised(tree: ast.AST) -> Iterator[tuple[str, str]]:
@@ -312,13 +440,18 @@ def _raised(tree: ast.AST) -> Iterator[tuple[str, str]]:
             continue
         called = node.exc.func
         kind = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
-        if kind not in KINDS:
+        if kind == _INVALID_GRANT:
+            kind, leading = "OAuthError", [_INVALID_GRANT]
+        else:
+            leading = []
+        if kind not in KINDS and kind not in GENERAL:
             continue
-        for argument in node.exc.args:
-            text = _template(argument)
-            if text is not None:
-                yield kind, text
-                break
+        texts = [text for text in map(_template, node.exc.args) if text is not None]
+        if leading or kind in _WITH_CODE:
+            if texts:
+                yield kind, ": ".join((leading + texts)[:2])
+        elif texts:
+            yield kind, texts[0]
 
 
 def _template(node: ast.expr) -> str | None:

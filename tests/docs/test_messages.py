@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scripts.site.messages import CURES, KINDS, Message, cure, messages, page
+from scripts.site.messages import CURES, GENERAL, KINDS, Message, cure, messages, page
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +27,11 @@ def test_every_row_is_used(found: list[Message]) -> None:
 
 def test_each_class_is_on_the_page(found: list[Message]) -> None:
     text = page()
-    assert {one.kind for one in found} == KINDS.keys()
-    assert all(f"## {kind}\n" in text for kind in KINDS)
+    kinds = KINDS.keys() | GENERAL.keys()
+    assert {one.kind for one in found} == kinds
+    assert all(f"## {kind}\n" in text for kind in kinds)
     assert "| `Unknown tool: …` |" in text
+    assert "| `invalid_grant: the grant has ended: the user must log in again` | Log in" in text
 
 
 def test_a_message_without_a_cure_is_noticed() -> None:
