@@ -255,8 +255,72 @@ def test_other_clients_and_remotes(interlock: Command, home: Path, registry: Loc
     assert "sandbox" not in entry
 
 
+def test_secrets_within_words_are_not_shown(
+    interlock: Command, home: Path, registry: LocalRegistry
+) -> None:
+    """A secret may be a part of an argument, a header or a URL."""
+    secret = {"token": {"isRequired": True, "isSecret": True}}
+    package = {
+        **FULL,
+        "packageArguments": [
+            {"type": "named", "name": "--auth", "value": "token={token}", "variables": secret}
+        ],
+        "environmentVariables": [
+            {"name": "URL", "value": "https://{token}@x", "variables": secret}
+        ],
+    }
+    remote = {
+        "type": "streamable-http",
+        "url": "https://weather.example.com/{token}/mcp",
+        "variables": secret,
+        "headers": [{"name": "Authorization", "value": "Bearer {token}", "variables": secret}],
+    }
+    registry.servers.append(document(packages=[package], remotes=[remote]))
+    for options in ((), ("--remote", "--as", "other")):
+        added = interlock("add", NAME, "--yes", "-e", "token=s3cret", *options)
+        assert added.exit_code == 0, added.output
+        assert "s3cret" not in added.output
+        assert "••••" in added.stdout
+        assert "s3cret" in (home / "mcp.json").read_text(encoding="utf-8")
+
+
+def test_texts_of_the_registry_stay_on_their_line(
+    interlock: Command, home: Path, registry: LocalRegistry
+) -> None:
+    """A line break in an argument cannot pretend to be another line of what is shown."""
+    told = "x\n  command: uvx good@1.0.0"
+    package = {**FULL, "packageArguments": [{"type": "positional", "value": told}]}
+    registry.servers.append(document(description=told, packages=[package]))
+    shown = interlock("add", NAME, "--dry-run", "-e", "API_KEY=k").stdout
+    assert len([line for line in shown.splitlines() if line.startswith("  command:")]) == 1
+
+
+def test_a_container_is_not_put_into_the_sandbox(
+    interlock: Command, home: Path, registry: LocalRegistry
+) -> None:
+    """The program in a sandbox would be the command of Docker, which needs Docker's socket."""
+    image = {
+        "registryType": "oci",
+        "identifier": "registry.example/weather:1.2.0",
+        "transport": {"type": "stdio"},
+    }
+    registry.servers.append(document(packages=[image]))
+    added = interlock("add", NAME, "--yes")
+    assert added.exit_code == 0, added.output
+    entry = json.loads((home / "mcp.json").read_text(encoding="utf-8"))["mcpServers"]["weather"]
+    assert entry == {
+        "command": "docker",
+        "args": ["run", "-i", "--rm", "registry.example/weather:1.2.0"],
+    }
+    assert "confined by its container" in added.stderr
+
+
 HOSTILE: dict[str, tuple[dict[str, Any], str]] = {
     "an option as a name": ({"identifier": "--help"}, "is not the name of a package"),
+    "an option as a name for npx": (
+        {"registryType": "npm", "identifier": "--call", "runtimeHint": "npx"},
+        "is not the name of a package",
+    ),
     "a command as a name": ({"identifier": "x; rm -rf ~"}, "is not the name of a package"),
     "a URL as a name": ({"identifier": "https://evil.example/x.whl"}, "is not the name"),
     "an option as a version": ({"version": "-x"}, "is not a version"),

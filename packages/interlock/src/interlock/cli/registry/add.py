@@ -13,7 +13,6 @@ import click
 
 from ...configs import PRODUCTS, ConfigFile, Product, RawEntry, Uneditable, this_machine
 from ...configs.formats import MCP_SERVERS
-from ...redaction import DOTS
 from ...untrusted.invisible import visible_line
 from ..screen import note, say
 from ..user_folder import user_folder
@@ -123,7 +122,8 @@ def add(
     values = _values(given)
     launch = _launch(server, values, remote=remote, asks=sys.stdin.isatty() and not yes)
     entry_name = entry_name or server.name.rpartition("/")[2]
-    confined = client is None and not no_sandbox and bool(launch.command)
+    can_be_confined = bool(launch.command) and not launch.is_container  # Docker needs its socket
+    confined = client is None and not no_sandbox and can_be_confined
     try:
         entry = _entry(product, launch, entry_name, confined=confined)
     except Uneditable as bad:
@@ -227,25 +227,27 @@ def _show(
     server: ServerJson, launch: Launch, found: str, *, confined: bool, product: Product
 ) -> None:
     """Show what will run. All of it comes from the registry."""
-    say(f"{server.title or server.name}: {server.name} {server.version}", bold=True)
-    say(f"  {server.description}")
+    title = f"{server.title or server.name}: {server.name} {server.version}"
+    say(launch.shown(title), bold=True)
+    say(f"  {launch.shown(server.description)}")
     if server.repository is not None:
-        say(f"  source code: {server.repository.url}")
+        say(f"  source code: {launch.shown(server.repository.url)}")
     if launch.command:
-        shown = [DOTS if word in launch.secrets else word for word in launch.command]
-        say(f"  command: {shlex.join(shown)}")
+        say(f"  command: {shlex.join(map(launch.shown, launch.command))}")
     else:
-        say(f"  URL: {launch.url}")
+        say(f"  URL: {launch.shown(launch.url)}")
     say(f"  digest of the description: sha256:{found}")
     if launch.digest:
         say(f"  digest of the package: sha256:{launch.digest}")
     for label, members in (("environment", launch.env), ("header", launch.headers)):
         for name, value in members.items():
-            say(f"  {label}: {name}={DOTS if value in launch.secrets else value}")
+            say(f"  {label}: {name}={launch.shown(value)}")
     if launch.warning:
         note(f"  {launch.warning}", fg="yellow")
     if confined:
         say("  sandbox: yes")
+    elif launch.is_container:
+        note("  confined by its container only, as far as the options of docker allow", fg="yellow")
     elif launch.command:
         note(f"  {product.title} starts it without a sandbox, with your permissions", fg="yellow")
 

@@ -6,12 +6,14 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
+from ...redaction import DOTS
+from ...untrusted.invisible import visible_line
 from .server_json import Argument, NamedInput, Package, RegistryInput, RegistryTransport
 
 _RUNTIMES: Final = {"pypi": "uvx", "npm": "npx", "oci": "docker"}
 _NAMES: Final = {
     "pypi": re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"),
-    "npm": re.compile(r"(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*"),
+    "npm": re.compile(r"(@[a-z0-9~][a-z0-9._~-]*/)?[a-z0-9~][a-z0-9._~-]*"),
     "oci": re.compile(r"[a-z0-9][a-zA-Z0-9._/:-]*(@sha256:[a-f0-9]{64})?"),
 }
 _VERSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_!-]*")
@@ -47,6 +49,17 @@ class Launch(NamedTuple):
     secrets: frozenset[str]
     digest: str
     warning: str
+
+    @property
+    def is_container(self) -> bool:
+        """Whether the program runs in a container, which confines it."""
+        return bool(self.command) and self.command[0] == _RUNTIMES["oci"]
+
+    def shown(self, text: str) -> str:
+        """A text for the user, on one line and without secrets."""
+        for secret in sorted(self.secrets, key=len, reverse=True):
+            text = text.replace(secret, DOTS)
+        return visible_line(text)
 
 
 def launch_of_package(package: Package, ask: Ask) -> Launch:
