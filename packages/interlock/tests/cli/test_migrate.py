@@ -340,3 +340,16 @@ def test_imports_across_files_are_followed(tmp_path: Path) -> None:
     }
     changed = migrate(files)
     assert "\nmain()\n" in changed[tmp_path / "start.py"].after
+
+
+def test_files_in_other_encodings(interlock: Command, home: Path) -> None:
+    """One that has nothing to migrate is left alone; any other is named."""
+    folder = home / "project"
+    folder.mkdir()
+    (folder / "server.py").write_text('import fastmcp\n\nmcp = fastmcp.FastMCP("a")\n')
+    (folder / "other.py").write_bytes("# -*- coding: latin-1 -*-\nNAME = 'é'\n".encode("latin-1"))
+    assert '+mcp = Server("a")' in interlock("migrate", str(folder), "--no-prove").stdout
+    (folder / "other.py").write_bytes("# -*- coding: latin-1 -*-\n# fastmcp é\n".encode("latin-1"))
+    refused = interlock("migrate", str(folder), "--no-prove")
+    assert refused.exit_code == 1
+    assert "other.py is not in UTF-8: save it as UTF-8" in refused.stderr

@@ -78,13 +78,17 @@ def migrate(
         raise click.ClickException(_NEEDED)
     import libcst  # late: the package of the extra `migrate`
 
-    from .migration import files_of, read  # late: they import libcst
+    from .migration import NotUtf8, files_of, read  # late: they import libcst
     from .migration import migrate as migrated
 
     root = path.resolve()
-    sources = read(files_of(root))
     try:
+        sources = read(files_of(root))
         changed = migrated(sources)
+    except NotUtf8 as bad:
+        raise click.ClickException(f"{bad}.") from None
+    except OSError as bad:
+        raise click.ClickException(f"{bad.filename} cannot be read: {bad.strerror}.") from None
     except libcst.ParserSyntaxError as bad:
         raise click.ClickException(f"A file is not valid Python: {bad}") from None
     if not changed:

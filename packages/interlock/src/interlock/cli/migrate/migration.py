@@ -35,6 +35,10 @@ class Migrated(Struct, frozen=True):
     marks: list[tuple[int, str]]
 
 
+class NotUtf8(Exception):
+    """A file is in another encoding. The text says which file."""
+
+
 def files_of(path: Path) -> list[Path]:
     """Return a Python file, or the Python files below a folder, without environments and builds."""
     if path.is_file():
@@ -50,8 +54,22 @@ def files_of(path: Path) -> list[Path]:
 
 
 def read(paths: Iterable[Path]) -> dict[Path, str]:
-    """Return the text of the files that name one of the other SDKs, or import such a file."""
-    return {path: path.read_bytes().decode("utf-8") for path in paths}
+    """Return the text of the files that name one of the other SDKs.
+
+    Raises:
+        NotUtf8: Such a file is not in UTF-8.
+        OSError: A file cannot be read.
+    """
+    found = {}
+    for path in paths:
+        data = path.read_bytes()
+        if not any(name.encode() in data for name in PEERS):
+            continue
+        try:
+            found[path] = data.decode("utf-8")
+        except UnicodeDecodeError:
+            raise NotUtf8(f"{path} is not in UTF-8: save it as UTF-8 first") from None
+    return found
 
 
 def migrate(sources: Mapping[Path, str]) -> dict[Path, Migrated]:
