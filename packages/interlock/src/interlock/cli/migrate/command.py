@@ -108,7 +108,8 @@ def migrate(
     if write:
         for file, one in changed.items():
             file.write_bytes(one.after.encode())
-        click.secho(f"{len(changed)} files were changed.", fg="green")
+        files = "1 file was" if len(changed) == 1 else f"{len(changed)} files were"
+        click.secho(f"{files} changed.", fg="green")
     if marks or differs:
         click.get_current_context().exit(exits.TOOL_FAILED)
 
@@ -120,8 +121,9 @@ def _show_marks(changed: dict[Path, Migrated], base: Path) -> int:
             count += 1
             click.secho(f"{file.relative_to(base)}:{line}: ", bold=True, nl=False, err=True)
             click.echo(words, err=True)
-    words = "No place is left for you to look at." if not count else f"{count} places to look at."
-    click.echo(f"{len(changed)} files change. {words}", err=True)
+    files = "1 file changes" if len(changed) == 1 else f"{len(changed)} files change"
+    places = {0: "No place is", 1: "1 place is"}.get(count, f"{count} places are")
+    click.echo(f"{files}. {places} left for you to look at.", err=True)
     return count
 
 
