@@ -81,8 +81,10 @@ USAGE: Final = {
     ),
     "gemini": Usage(
         (
-            "`gemini mcp list` shows `hello` as connected.",
-            "Start `gemini` and write: *Greet Ada with the hello tool.* Allow the call.",
+            "Start `gemini` in a folder, and trust the folder when it asks: in other folders it "
+            "starts no servers.",
+            "`gemini mcp list`, in that folder, shows `hello` as connected.",
+            "In `gemini`, write: *Greet Ada with the hello tool.* Allow the call.",
             "`/mcp` shows the servers of the session and their tools.",
         ),
         "Gemini CLI reads its file when a session starts.",
