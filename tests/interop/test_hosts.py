@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.interop.hosts.codex_interface import CodexInterface
 from tests.interop.hosts.scripted_model import ScriptedModel
 from tests.ports import free_port
 
@@ -166,6 +167,31 @@ def test_a_model_in_codex_calls_a_tool(machine: Machine, way: str) -> None:
             *("-c", 'model="model-1"', "-c", "mcp_servers.hello.required=true", "Greet Ada."),
         )
         assert "The server says: Hello, Ada!" in said
+
+
+@WAYS
+def test_a_user_of_codex_answers_the_question_of_a_tool(machine: Machine, way: str) -> None:
+    """The form reaches the user interface, and the tool gets the answer."""
+    with target(way) as where, ScriptedModel("greet_the_user", {}).serving() as model:
+        machine.install("codex", where)
+        provider = f'{{name="local", base_url="{model.url}/v1", wire_api="responses"}}'
+        words = ["app-server", "-c", f"model_providers.local={provider}"]
+        words += ["-c", 'model_provider="local"', "-c", "mcp_servers.hello.required=true"]
+        command = [str(machine.programs / "codex"), *words]
+        codex = CodexInterface(command, machine.env, machine.home / "work", {"value": "Ada"})
+        try:
+            codex.converse(
+                "Greet me.",
+                model="model-1",
+                approvalPolicy="on-request",
+                sandbox="danger-full-access",
+            )
+        finally:
+            codex.close()
+        assert [(one["serverName"], one["message"]) for one in codex.asked] == [
+            ("hello", "What is your name?")
+        ]
+        assert "The server says: Hello, Ada!" in codex.said
 
 
 @WAYS

@@ -23,7 +23,7 @@ class LocalRegistry:
         servers: The published documents, newest last.
         status: The status of a server by its name; "active" if there is none.
         keys: The public key of each domain, as its TXT record says it.
-        github: The user of each GitHub token.
+        github: The user of each GitHub token, and of each token of a GitHub Actions job.
         requests: The method and path of every request.
     """
 
@@ -49,6 +49,9 @@ class LocalRegistry:
             return self._login(steps[2], body)
         if (method, steps) == ("POST", ["v0.1", "publish"]):
             return self._publish(body, token)
+        if (method, steps) == ("GET", ["actions"]):  # what GitHub Actions offers to a job
+            is_job = token == "job" and query == {"api-version": "2", "audience": "mcp-registry"}
+            return (200, {"count": 1, "value": "oidc_1"}) if is_job else (401, {})
         return 404, {"error": "no such path"}
 
     def _list(self, query: dict[str, str]) -> tuple[int, Any]:
@@ -82,12 +85,13 @@ class LocalRegistry:
         }
 
     def _login(self, kind: str, body: Any) -> tuple[int, Any]:
-        if kind == "github-at":
-            user = self.github.get(body.get("github_token", ""))
+        if kind in ("github-at", "github-oidc"):
+            member = "github_token" if kind == "github-at" else "oidc_token"
+            user = self.github.get(body.get(member, ""))
             if user is None:
                 return 401, {"title": "Unauthorized", "detail": "Token exchange failed"}
             return 200, {"registry_token": f"io.github.{user}/", "expires_at": 1}
-        if kind == "dns":
+        if kind in ("dns", "http"):  # the same record, of the domain or of its site
             record = self.keys.get(body["domain"], "")
             key = base64.b64decode(record.partition("p=")[2])
             try:

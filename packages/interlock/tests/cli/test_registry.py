@@ -115,7 +115,32 @@ def test_nothing_is_sent_unless_every_check_passes(
     assert registry.requests == []
 
 
-def test_publish_for_a_domain(interlock: Command, home: Path, registry: LocalRegistry) -> None:
+def test_publish_from_a_job(
+    interlock: Command, home: Path, registry: LocalRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In GitHub Actions the job says who it is, without a secret; without the permission, no."""
+    wheel(home)
+    (home / "server.json").write_text(json.dumps(document()), encoding="utf-8")
+    registry.github["oidc_1"] = "ada"
+    place = f"{registry.address}/actions?api-version=2"
+    monkeypatch.setenv("ACTIONS_ID_TOKEN_REQUEST_URL", place)
+    monkeypatch.setenv("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "other")
+    assert "GitHub gave no token for this job: 401" in interlock("publish", "--yes").stderr
+    monkeypatch.setenv("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "job")
+    done = interlock("publish", "--yes")
+    assert done.exit_code == 0, done.output
+    assert registry.requests[-2:] == ["POST /v0.1/auth/github-oidc", "POST /v0.1/publish"]
+    assert "oidc_1" not in done.output
+    monkeypatch.delenv("ACTIONS_ID_TOKEN_REQUEST_URL")
+    without = interlock("publish", "--yes", "--login", "github-oidc")
+    assert without.exit_code == 2
+    assert "id-token: write" in without.stderr
+
+
+@pytest.mark.parametrize("method", ["dns", "http"])
+def test_publish_for_a_domain(
+    interlock: Command, home: Path, registry: LocalRegistry, method: str
+) -> None:
     """The key of the domain signs the time; another namespace is refused."""
     key = Ed25519PrivateKey.generate()
     public = base64.b64encode(key.public_key().public_bytes_raw()).decode()
@@ -125,12 +150,14 @@ def test_publish_for_a_domain(interlock: Command, home: Path, registry: LocalReg
     file.write_text(json.dumps(document(name="com.example/weather")), encoding="utf-8")
     secret = home / "key.hex"
     secret.write_text(key.private_bytes_raw().hex(), encoding="utf-8")
-    done = interlock("publish", "--yes", "--key", secret)
+    by_name = () if method == "dns" else ("--login", method)  # dns is what the name means
+    done = interlock("publish", "--yes", *by_name, "--key", secret)
     assert done.exit_code == 0, done.output
+    assert registry.requests[0] == f"POST /v0.1/auth/{method}"
     wheel(home, mark=NAME)
     file.write_text(json.dumps(document()), encoding="utf-8")
     refused = interlock(
-        "publish", "--yes", "--login", "dns", "--domain", "example.com", "--key", secret
+        "publish", "--yes", "--login", method, "--domain", "example.com", "--key", secret
     )
     assert refused.exit_code == 3
     assert "does not include the namespace" in refused.stderr
@@ -138,7 +165,7 @@ def test_publish_for_a_domain(interlock: Command, home: Path, registry: LocalReg
     other.write_text(Ed25519PrivateKey.generate().private_bytes_raw().hex(), encoding="utf-8")
     file.write_text(json.dumps(document(name="com.example/weather")), encoding="utf-8")
     wheel(home, mark="com.example/weather")
-    forged = interlock("publish", "--yes", "--key", other)
+    forged = interlock("publish", "--yes", *by_name, "--key", other)
     assert "signature verification failed" in forged.stderr
 
 
