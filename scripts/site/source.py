@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import shutil
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,14 +39,17 @@ def write(folder: Path) -> list[Any]:
 
 
 def _generated() -> dict[str, str]:
-    """The pages made from the code, by path below `reference`."""
-    described = commands.pages()
-    return {
-        "messages": messages.page(),
-        "commands/index": commands.index(list(described)),
-        **{f"commands/{name}": text for name, text in described.items()},
-        **{f"api/{path}": text for path, text in api.pages().items()},
-    }
+    """The pages made from the code, by path below `reference`. Two processes make them."""
+    with ProcessPoolExecutor(2) as pool:
+        modules = pool.submit(api.pages)
+        errors = pool.submit(messages.page)
+        described = pool.submit(commands.pages).result()
+        return {
+            "messages": errors.result(),
+            "commands/index": commands.index(list(described)),
+            **{f"commands/{name}": text for name, text in described.items()},
+            **{f"api/{path}": text for path, text in modules.result().items()},
+        }
 
 
 def navigation(folder: Path) -> list[Any]:
