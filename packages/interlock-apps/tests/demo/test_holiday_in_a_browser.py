@@ -41,7 +41,7 @@ LONG = pytest.mark.endurance(seconds=20)
 """For the whole journey with other hands:
 `tests/web` shows each of its steps by keys and fingers."""
 
-WISH = "Please plan a trip to Barcelona from 2024-06-15 to 2024-06-22."
+WISH = "Please plan a trip to Barcelona from 2024-06-15 to 2024-06-22, for one, with no limit."
 CALLS = [
     "check_weather",
     "search_flights",

@@ -18,7 +18,8 @@ SERVERS = ("travel", "weather", "calendar", "mail")
 PACE = 0.012  # seconds between two words of the model, so that its text appears gradually
 WORDS = (
     "A demonstration: nothing is really booked or sent. "
-    "To start, type / and choose “Plan a vacation”."
+    "To start, write for example: a week in Lisbon for two in May, under 2,500 dollars. "
+    "Or type / and choose “Plan a vacation”."
 )
 
 

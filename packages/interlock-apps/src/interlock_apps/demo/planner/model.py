@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 from interlock import TextContent
@@ -12,9 +13,10 @@ from interlock.models.conversation import fresh_id, ids_in
 from interlock.models.interface import Delta, ModelAnswer, ModelFacts, Usage
 from interlock.types import CreateMessageRequestParams, CreateMessageResult, ToolUseContent
 
+from .conversation import spoken, trip_in, wishes
 from .flights import best
 from .steps import MISSING, Done, Next, next_step
-from .wishes import spoken, wishes
+from .trips import question_about
 
 REMARK = (
     "Rule-based, not a language model: it plans holidays by fixed rules "
@@ -22,24 +24,30 @@ REMARK = (
 )
 HELP = (
     "I am not a language model. I follow fixed rules, and I can only plan a holiday with the "
-    "travel, weather, calendar and mail servers. Choose the prompt “Plan a vacation” (type /) and "
-    "give a destination, a departure date and a return date. Or write: Barcelona, 2024-06-15 to "
-    "2024-06-22, a budget of 3000 for two."
-)
-DATES = (
-    "To plan a trip I need a departure date and a later return date. Write both, such as "
-    "2024-06-15 to 2024-06-22, or choose the prompt “Plan a vacation” (type /) and fill them in."
+    "travel, weather, calendar and mail servers. Say where, when, for how many people and for how "
+    "much, such as: a week in Lisbon for two in May, under 2,500 dollars. Or type / and choose "
+    "“Plan a vacation”."
 )
 
 
 class Planner:
     """Plans the travel scenario without a network.
 
-    `pace` is the pause between two words, in seconds.
+    Args:
+        name: The name of the model.
+        pace: The pause between two words, in seconds.
+        today: The day from which "in May" or "next weekend" is counted.
     """
 
-    def __init__(self, name: str = "planner", *, pace: float = 0.0) -> None:
+    def __init__(
+        self,
+        name: str = "planner",
+        *,
+        pace: float = 0.0,
+        today: Callable[[], dt.date] = dt.date.today,
+    ) -> None:
         self.name = name
+        self._today = today
         # It reads only the names of the tools, so any number of them fits.
         self.facts = ModelFacts(
             context=10_000_000,
@@ -59,7 +67,7 @@ class Planner:
         self, request: CreateMessageRequestParams
     ) -> AsyncGenerator[Delta | ModelAnswer, None]:
         """Yield the next step of the plan: text or tool calls."""
-        step = _answer(request)
+        step = _answer(request, self._today())
         for word in re.findall(r"\S+\s*|\s+", step.text):
             yield Delta("text", word)
             if self._pace:
@@ -81,13 +89,16 @@ class Planner:
         yield ModelAnswer(result, Usage())
 
 
-def _answer(request: CreateMessageRequestParams) -> Next:
-    place, wish = wishes(request.messages)
+def _answer(request: CreateMessageRequestParams, today: dt.date) -> Next:
     if not request.tools:  # a server asks, or no tools are available
         text = "\n".join(spoken(message) for message in request.messages)
-        return Next(best(text) or (MISSING if wish is not None else HELP))
-    if wish is None:
-        return Next(HELP if place < 0 else DATES)
+        if (chosen := best(text)) is not None:
+            return Next(chosen)
+    place, trip = trip_in(request.messages, today)
+    if trip is None:
+        return Next(HELP)
+    if not request.tools:
+        return Next(MISSING)
     later = [
         message
         for message in request.messages[place + 1 :]
@@ -95,6 +106,9 @@ def _answer(request: CreateMessageRequestParams) -> Next:
     ]
     if later:
         return Next(HELP)
+    wish = wishes(request.messages[: place + 1], trip)
+    if wish is None:
+        return Next(question_about(trip))
     names = {tool.name.rpartition("__")[2]: tool.name for tool in reversed(request.tools)}
     done = Done(request.messages[place + 1 :], {full: plain for plain, full in names.items()})
     return next_step(wish, done, names)

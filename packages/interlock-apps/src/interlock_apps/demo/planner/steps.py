@@ -104,7 +104,8 @@ def _search(wish: Wishes, done: Done) -> Next | None:
     where = wish.destination
     there = wish.departure
     back = wish.back
-    text = f"I am checking the weather, flights and hotels in {where} for {there} to {back}."
+    checking = f"I am checking the weather, flights and hotels in {where} for {there} to {back}."
+    text = f"{wish.remarks} {checking}".strip()
     hotel = {"city": where, "check_in": there, "check_out": back, "guests": max(wish.travelers, 1)}
     return Next(
         text,
