@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from interlock.tape import Recorder, TapeFile
-from interlock_apps.inspector.relations import CallTree
+from interlock_apps.web.tape_view.call_tree import CallTree
 
 
 def call(id: int, name: str, **params: Any) -> tuple[str, bytes]:

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from .replay import Replay
     from .server_requests import RequestLimits
     from .session import Busy, Session
+    from .timeline import TimelineEntry, TimelineTurn
 
 # Loaded at first use: a conversation needs no web framework, and reading a configuration needs no
 # model.
@@ -96,6 +97,7 @@ _ROOMS = {
     ".replay": ("Replay",),
     "..fleet.rulebook": ("load_policy", "read_policy"),
     ".session": ("Busy", "Session"),
+    ".timeline": ("TimelineEntry", "TimelineTurn"),
 }
 
 __all__ = [
@@ -134,6 +136,8 @@ __all__ = [
     "Session",
     "SqliteLog",
     "StartQuestion",
+    "TimelineEntry",
+    "TimelineTurn",
     "TurnEnded",
     "UrlQuestion",
     "Usage",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -39,6 +40,7 @@ from ..fleet.questions import AnyQuestion, NotAnswered, UserInterface
 from ..fleet.toolbox import Toolbox
 from ..fleet.tracing import AgentTracing
 from .call_approval import CallApproval
+from .call_messages import CallMessages
 from .call_request import CallOutcome, CallRequest, RunningCalls
 from .call_runner import CallRunner
 from .calls import ToolCalls
@@ -56,6 +58,7 @@ from .server_requests import ServerRequests
 from .session import Session, SessionServices
 from .start_approval import StartApproval
 from .targets import AnyServers, config_of
+from .timeline import TimelineTurn, timeline
 from .uncallable_tools import UncallableTools
 
 MOST_NOTES = 100_000  # events in one conversation
@@ -104,6 +107,8 @@ class Host:
         self.policy = policy or Policy()
         self.pins = pins or Pins()
         self.sessions: dict[str, Session] = {}
+        self.messages = CallMessages()
+        """The last messages of the servers, by call."""
         self._secrets = secrets or Redactor()
         self._add_secrets(self.config)
         self.log = log or MemoryLog(redact=self._secrets)
@@ -139,7 +144,11 @@ class Host:
             in_process=targets.keys(),
         )
         owner = FleetOwner(self.requests, self.features, self._starts, self.events)
-        hub = dataclasses.replace(options.hub.with_targets(targets), tracing=options.tracing)
+        hub = dataclasses.replace(
+            options.hub.with_targets(targets),
+            tracing=options.tracing,
+            messages=self.messages.buffer,
+        )
         self.hub = Hub(self.config.entries, owner, hub)
         self.servers = ServerAccess(self.hub, self.features, self.events)
         self.skills = LoadedSkills(self.hub, self.pins, self.prompter, self.events.publish)
@@ -163,7 +172,7 @@ class Host:
             finish=self._end_task,
         )
         runner = CallRunner(
-            self.hub, approval, self.requests, self.running, self.tasks, self.events
+            self.hub, approval, self.requests, self.running, self.tasks, self.events, self.messages
         )
         self.calls = ToolCalls(approval, runner, self.skills, self.prompter, self.events)
         self._services = SessionServices(
@@ -276,7 +285,9 @@ class Host:
             self.publish(Notice(level="warning", words=str(problem)))
 
     def _add_secrets(self, config: Config) -> None:
-        self._secrets.add(*(value for entry in config.entries for value in entry.secrets))
+        secrets = [value for entry in config.entries for value in entry.secrets]
+        self._secrets.add(*secrets)
+        self.messages.buffer.redactor.add(*secrets)
 
     # -- events and questions ----------------------------------------------------------------------
 
@@ -341,6 +352,16 @@ class Host:
         for ended in replay.tasks:
             found.take_task(ended)
         return found
+
+    async def timeline(self, session: str) -> list[TimelineTurn]:
+        """Return the timeline of a conversation, also of an earlier one: each turn with its model
+        steps, calls and questions, how long they took, and their tokens.
+
+        Raises:
+            LogError: The log cannot be read.
+        """
+        await self.log.flush()
+        return timeline(await self.log.read(session, limit=MOST_NOTES), time.time())
 
     async def _end_task(
         self, request: CallRequest, arguments: dict[str, Any], outcome: CallOutcome

@@ -23,6 +23,7 @@ from ..fleet.event_bus import EventBus
 from ..fleet.events import ResourceRead
 from ..fleet.hub import Hub, ManagedServer
 from .call_approval import CallApproval
+from .call_messages import CallMessages
 from .call_request import CallOutcome, CallRequest, RunningCalls, progress_event
 from .running_tasks import RunningTasks
 from .server_requests import ServerRequests
@@ -39,6 +40,7 @@ class CallRunner:
         running: RunningCalls,
         tasks: RunningTasks,
         events: EventBus,
+        messages: CallMessages,
     ) -> None:
         self._hub = hub
         self._tasks = tasks
@@ -46,6 +48,7 @@ class CallRunner:
         self._requests = requests
         self._running = running
         self._events = events
+        self._messages = messages
 
     async def call(self, request: CallRequest, arguments: dict[str, Any]) -> CallOutcome:
         """Call a tool; again if its server could not ask, and a repetition is allowed."""
@@ -64,7 +67,7 @@ class CallRunner:
         def on_progress(params: ProgressNotificationParams) -> None:
             self._events.publish(progress_event(request, params))
 
-        with self._running.running(request):
+        with self._running.running(request), self._messages.belonging_to(request.call):
             try:
                 if request.by == "model":
                     outcome = await self._tasks.call(server, request, arguments, on_progress)
@@ -97,7 +100,8 @@ class CallRunner:
             if arguments["server"] != name:
                 raise Unreachable("Another server would get a different call.")
             answers = self._requests.answers_for(server.entry, request)
-            read = await server.read(uri, asker=answers)
+            with self._messages.belonging_to(request.call):
+                read = await server.read(uri, asker=answers)
         except InterlockError as bad:
             self._publish_read(request, uri, error=threat_scan.visible(str(bad)))
             return CallOutcome(None, "The resource cannot be read.", str(bad))

@@ -18,17 +18,18 @@ from interlock.testing import Catalogue, read_catalogue, take_catalogue
 from interlock.types import JSONObject
 
 from ..web.page_site import ActError
+from ..web.tape_view.details import message_state, request_of
+from ..web.tape_view.rows import row_state
 from .act import Act, ActParams
 from .comparison import comparison_state
 from .equivalents import equivalent_command
 from .feature_acts import FEATURE_ACTS
-from .messages import message_state, request_of
 from .recordings import LIVE, Recording
 from .saved_calls import SavedCall
 from .session import Connection, Inspector
 from .suite_export import call_suite, connection_suite
 from .targets import AUTO
-from .timeline import MOST_ROWS, row_state
+from .timeline import MOST_ROWS
 
 MOST_NAME = 120
 """Characters of the name of a saved call."""

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from interlock.tape import TapeFile, TapeRow
 
+from ..web.tape_view.call_tree import CallTree
 from .events import InspectorEvent, Publish
-from .relations import CallTree
 
 LIVE = "live"
 """The name of the recording of the live connections."""

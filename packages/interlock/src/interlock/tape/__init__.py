@@ -1,8 +1,9 @@
 """Tapes: conversations that are recorded, read, compared and replayed.
 
 `Recorder` writes a tape file, redacted and in a hash chain. `TapeFile` opens one of any size by an
-index of its lines. `Tape` holds a short conversation in memory, for tests. `replay_to_server` and
-`replay_to_client` play one side of a conversation to a real peer.
+index of its lines. `TapeBuffer` keeps the last messages of a connection in memory. `Tape` holds a
+short conversation in memory, for tests. `replay_to_server` and `replay_to_client` play one side of
+a conversation to a real peer.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from ..lazy_names import lazily
 
 if TYPE_CHECKING:
     from .blanks import Blanks
+    from .buffer import TapeBuffer, TapeExcerpt
     from .conversation import Tape, Taped
     from .file import TapeFile
     from .format import (
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from .frame_redaction import secrets_of_process
     from .http_client import RecordedFetch
     from .index import TapeIndex, TapeRow
+    from .indexed import IndexedTape
     from .message import MessageDetails, explain_message
     from .mock import MockServer
     from .playback import Playback, replay_to_client, replay_to_server
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
 # Imported at first use: recording needs neither the client nor the server.
 _MODULES = {
     ".blanks": ("Blanks",),
+    ".buffer": ("TapeBuffer", "TapeExcerpt"),
     ".conversation": ("Tape", "Taped"),
     ".file": ("TapeFile",),
     ".format": (
@@ -54,6 +58,7 @@ _MODULES = {
     ".frame_redaction": ("secrets_of_process",),
     ".http_client": ("RecordedFetch",),
     ".index": ("TapeIndex", "TapeRow"),
+    ".indexed": ("IndexedTape",),
     ".message": ("MessageDetails", "explain_message"),
     ".mock": ("MockServer",),
     ".playback": ("Playback", "replay_to_client", "replay_to_server"),
@@ -67,6 +72,7 @@ __all__ = [
     "Blanks",
     "ConnectionEnd",
     "HttpHead",
+    "IndexedTape",
     "Line",
     "MessageDetails",
     "MockServer",
@@ -77,7 +83,9 @@ __all__ = [
     "Sender",
     "StderrText",
     "Tape",
+    "TapeBuffer",
     "TapeError",
+    "TapeExcerpt",
     "TapeFile",
     "TapeHeader",
     "TapeIndex",

@@ -21,20 +21,19 @@ without its line end was cut off, or is still being written: `refresh` reads it 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from .conversation import Tape
-from .format import Line, TapeError, TapeHeader, TapeLine, decode_line
-from .index import ChainCheck, TapeIndex, TapeRow
-from .message import revision_of
+from .format import Line, TapeError, decode_line
+from .index import ChainCheck, TapeRow
+from .indexed import IndexedTape
 
 _BUFFER = 1024 * 1024  # bytes of one read
 
 
-class TapeFile:
+class TapeFile(IndexedTape):
     """An open tape. Close it, or use it in a `with` block.
 
     Args:
@@ -48,8 +47,8 @@ class TapeFile:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, most: int | None = None) -> None:
+        super().__init__()
         self.path = Path(path)
-        self._index = TapeIndex()
         self._end = 0  # bytes that are indexed
         self._rest = b""  # the last line, while it has no line end
         self._file = open(self.path, "rb", buffering=_BUFFER)  # noqa: SIM115  # closed by `close`
@@ -61,16 +60,6 @@ class TapeFile:
         except BaseException:
             self.close()
             raise
-
-    @property
-    def rows(self) -> list[TapeRow]:
-        """A row for each line, in order."""
-        return self._index.rows
-
-    @property
-    def headers(self) -> list[TapeHeader]:
-        """The headers of the file's sections."""
-        return self._index.headers
 
     @property
     def problems(self) -> list[str]:
@@ -114,41 +103,10 @@ class TapeFile:
                 break
         return self.rows[known:]
 
-    def read(self, row: TapeRow) -> TapeLine | None:
-        """Read one line; None for a remark. Raises TapeError for one that cannot be read."""
-        return decode_line(self.raw(row))
-
     def raw(self, row: TapeRow) -> bytes:
         """The bytes of one line, without its line end."""
         self._lines.seek(row.offset)
         return self._lines.read(row.length)
-
-    def duration(self, row: TapeRow) -> float | None:
-        """The seconds between a request and its response; None if one of them is missing."""
-        return self._index.duration(row)
-
-    def revision(self, row: TapeRow) -> str:
-        """The revision that a message was sent under: the one that it or its request names, or that
-        of the last handshake of its connection before it; "" if the tape does not say.
-        """
-        request = row if row.partner < 0 else self.rows[min(row.number, row.partner)]
-        named = self._named_revision(request)
-        if named:
-            return named
-        for number in reversed(self._index.openings.get(row.connection, ())):
-            if number <= row.number:
-                return self._named_revision(self.rows[number])
-        return ""
-
-    def lines(self) -> Iterator[tuple[TapeRow, TapeLine]]:
-        """All lines that can be read, with their rows, one at a time."""
-        for row in self.rows:
-            try:
-                line = self.read(row)
-            except TapeError:
-                continue
-            if line is not None:
-                yield row, line
 
     def conversation(self, connection: str | None = None) -> Tape:
         """The messages of one connection; by default of all."""
@@ -189,13 +147,6 @@ class TapeFile:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-    def _named_revision(self, row: TapeRow) -> str:
-        try:
-            line = self.read(row)
-        except TapeError:
-            return ""
-        return revision_of(line.frame) if isinstance(line, Line) else ""
 
     def _read_last(self, line: bytes) -> None:
         """Index a last line without a line end if it is whole: people write such files too."""

@@ -229,7 +229,10 @@ class ServerKeeper:
             )
         if options.record is not None:
             options.record.redactor.add(*entry.secrets)
+        if options.messages is not None:
+            options.messages.redactor.add(*entry.secrets)
         return SupervisedClient(
+            entry.id,
             target,
             self,
             options,

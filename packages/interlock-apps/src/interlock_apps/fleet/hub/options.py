@@ -11,7 +11,7 @@ from typing import Any
 
 from interlock.configs import Entry
 from interlock.observe.spans import Tracing
-from interlock.tape import Recorder
+from interlock.tape import Recorder, TapeBuffer
 
 from .backoff import Backoff
 from .known_revisions import KnownRevisions
@@ -34,6 +34,7 @@ class HubOptions:
         tracing: A tracing system for the requests to the servers.
         record: Records all messages, each server as a connection for each start. Secrets of the
             configuration are redacted.
+        messages: Keeps the last messages of all servers, each under the id of its server.
         clock: Returns the time in seconds.
         sleep: Waits for some seconds.
         chance: Returns a random number from 0 to 1.
@@ -47,6 +48,7 @@ class HubOptions:
     revisions: KnownRevisions = field(default_factory=KnownRevisions)
     tracing: Tracing | None = None
     record: Recorder | None = None
+    messages: TapeBuffer | None = None
     clock: Callable[[], float] = time.monotonic
     sleep: Sleep = asyncio.sleep
     chance: Callable[[], float] = random.random

@@ -23,6 +23,7 @@ from .connect import with_loss_detector
 from .list_fetcher import KINDS, FeatureLists, ListFetcher, ListListener, bounded
 from .log_buffer import ServerLogBuffer
 from .options import HubOptions
+from .recorders import recorder_of
 from .timeouts import Throttle, cancelled, within
 
 log = logging.getLogger("interlock_apps.host")
@@ -43,6 +44,7 @@ class SupervisedClient:
     """A client that is opened once, watched until its server is lost, and always closed.
 
     Args:
+        server: The id of the server.
         target: What the client connects to.
         listener: Receives changes and failures.
         options: The hub's options.
@@ -54,6 +56,7 @@ class SupervisedClient:
 
     def __init__(
         self,
+        server: str,
         target: Any,
         listener: ClientListener,
         options: HubOptions,
@@ -69,8 +72,9 @@ class SupervisedClient:
         self._sleep = options.sleep
         self._clock = options.clock
         self._chance = options.chance
+        watched = with_loss_detector(target, self._lost, known)
         self.client = Client(
-            with_loss_detector(target, self._lost, known),
+            watched,
             answers=answers,
             on_log=log_buffer.add_message,
             info=Implementation(name=options.name, version="1"),
@@ -78,7 +82,7 @@ class SupervisedClient:
             log_level=options.limits.log_level,
             timeout=options.limits.call,
             middleware=[bounded(options.limits.most_items)],
-            record=options.record,
+            record=recorder_of(server, watched, options.record, options.messages),
             tracing=options.tracing,
             # The hub restarts the server itself.
             settings=ClientSettings(older_for_questions=False),

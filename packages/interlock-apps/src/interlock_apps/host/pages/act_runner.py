@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from interlock import InterlockError, ResourceContents
 from ...fleet.events import LogEntry, ModelAsked, PersonSaid
 from ...web.app_sandbox import AppSandbox
 from ...web.page_site import ActError
+from ..call_messages import GONE
 from . import acts as a
 from .excerpts import structured_page
 from .open_apps import OpenApps
@@ -54,6 +56,9 @@ class ActRunner:
             a.ForgetAct: self._forget,
             a.SearchLogAct: self._search,
             a.ReadStructuredAct: self._read_structured,
+            a.TimelineAct: self._timeline,
+            a.CallMessagesAct: self._call_messages,
+            a.CallMessageAct: self._call_message,
             a.WatchAct: self._watch,
             a.UnwatchAct: self._unwatch,
             a.CallToolAct: self._call_tool,
@@ -223,6 +228,20 @@ class ActRunner:
         if page is None:
             raise ActError("This result is not in the log.")
         return page
+
+    async def _timeline(self, act: a.TimelineAct) -> Any:
+        return {"now": time.time(), "turns": plain(await self._host.timeline(act.session))}
+
+    async def _call_messages(self, act: a.CallMessagesAct) -> Any:
+        rows = self._host.messages.rows(act.call, self._revision(act.server))
+        return {"rows": rows, "gone": "" if rows else GONE}
+
+    async def _call_message(self, act: a.CallMessageAct) -> Any:
+        return self._host.messages.message(act.call, act.row, self._revision(act.server))
+
+    def _revision(self, server: str) -> str:
+        found = self._host.hub.servers.get(server)
+        return (found.revision or "") if found is not None else ""
 
     # -- apps of servers
 

@@ -160,6 +160,27 @@ class ReadStructuredAct(HostAct, frozen=True, kw_only=True, tag="readStructured"
     page: int = 0
 
 
+class TimelineAct(HostAct, frozen=True, kw_only=True, tag="timeline"):
+    """Return the timeline of a conversation."""
+
+    session: str
+
+
+class CallMessagesAct(HostAct, frozen=True, kw_only=True, tag="callMessages"):
+    """Return the protocol's messages of a call, as rows."""
+
+    call: str
+    server: str
+
+
+class CallMessageAct(HostAct, frozen=True, kw_only=True, tag="callMessage"):
+    """Return one message of a call in detail, by the number of its row."""
+
+    call: str
+    server: str
+    row: int
+
+
 class WatchAct(HostAct, frozen=True, kw_only=True, tag="watch"):
     """Subscribe to changes of a resource."""
 
@@ -256,6 +277,9 @@ AnyAct = (
     | ForgetAct
     | SearchLogAct
     | ReadStructuredAct
+    | TimelineAct
+    | CallMessagesAct
+    | CallMessageAct
     | WatchAct
     | UnwatchAct
     | CallToolAct

@@ -33,6 +33,7 @@ SHOWN = frozenset(
         "remark",
         "instructions",
         "error",
+        "label",
         "given",
         "was",
         "now",

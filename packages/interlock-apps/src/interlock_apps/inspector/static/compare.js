@@ -2,7 +2,7 @@
 // Two connections side by side: what differs in their catalogues, and their timelines.
 import { Icon, Say, html, several, useState } from "../kit/kit.js";
 import { act } from "../kit/net.js";
-import { Code } from "./code.js";
+import { Code } from "../kit/code.js";
 import { attempt, connections, show, view } from "./store.js";
 import { Timeline } from "./timeline.js";
 

@@ -2,7 +2,7 @@
 // The connections at the side: their state, their revision, and buttons that connect and
 // disconnect.
 import { Dialog, Icon, Say, cls, html, several, useState } from "../kit/kit.js";
-import { CopiedCode } from "./code.js";
+import { CopiedCode } from "../kit/code.js";
 import { attempt, connections, revisions, select, selected } from "./store.js";
 
 const STATES = {

@@ -1,29 +1,20 @@
 // @ts-check
-// One line of a tape, beside the timeline: its text, its problems, its HTTP headers, the message as
-// each revision would have it, and an editor that sends a request again.
+// One line of a tape, beside the timeline, with an editor that sends a request again.
 import {
-  Choice,
   Fold,
-  Icon,
   IconButton,
   Say,
   cls,
-  exactly,
   html,
-  size,
-  took,
   typing,
   useEffect,
   useRef,
   useState,
 } from "../kit/kit.js";
 import { act } from "../kit/net.js";
-import { CopiedCode } from "./code.js";
+import { CopiedCode } from "../kit/code.js";
+import { KINDS, MessageView } from "../kit/message-view.js";
 import { attempt, connections, on, show, toast, view } from "./store.js";
-import { isRetry } from "./tape-rows.js";
-
-/** @typedef {import("./tape-rows.js").Row} Row */
-
 const close = () => show({ row: "", in: "" });
 const open = (/** @type {number} */ row) => show({ row: String(row) });
 
@@ -60,76 +51,6 @@ function useMessage() {
     };
   }, [row, recording]);
   return { message, refused };
-}
-
-/** The message as each revision would have it. */
-function Revisions({ message }) {
-  const all = Object.keys(message.under).reverse();
-  const [chosen, setChosen] = useState(message.revision);
-  const text = message.under[chosen];
-  return html`
-    <${Choice}
-      label="Revision"
-      value=${chosen}
-      options=${all.map((one) => [
-        one,
-        one === message.revision ? html`${one}<span class="hidden-text"> (used)</span> •` : one,
-      ])}
-      onChange=${setChosen}
-    />
-    ${
-      text
-        ? html`<${CopiedCode} text=${text} label=${`the message under ${chosen}`} />`
-        : html`<p class="quiet">${chosen} has no such message, or the types do not fit.</p>`
-    }
-  `;
-}
-
-/** The heads of the HTTP exchange. */
-const Headers = ({ heads }) =>
-  heads.map(
-    (head, at) => html`
-      <section key=${at} class="head">
-        <h3><${Say} text=${head.request ?? `Status ${head.status}`} /></h3>
-        <dl class="pairs">
-          ${head.headers.map(
-            ([name, value], number) => html`
-              <div key=${number}>
-                <dt><${Say} text=${name} /></dt>
-                <dd><${Say} text=${value} /></dd>
-              </div>
-            `,
-          )}
-        </dl>
-      </section>
-    `,
-  );
-
-/** Links to the lines that belong to a line. */
-function Related({ message }) {
-  const { row, partner, parent, retries, children } = message;
-  const found = [
-    ...(parent ? [[isRetry(row) ? "Retry of" : "Belongs to", parent]] : []),
-    ...retries.map((one) => ["Retried by", one]),
-    ...(partner ? [[row.kind === "request" ? "Answered by" : "Answer to", partner]] : []),
-    ...children.map((one) => ["During the call", one]),
-  ];
-  if (!found.length) return null;
-  return html`
-    <ul class="related" aria-label="Related messages">
-      ${found.map(
-        ([words, one]) => html`
-          <li key=${`${words} ${one.number}`}>
-            <span class="quiet">${words}</span>
-            <button type="button" class="small quiet" onClick=${() => open(one.number)}>
-              <${Say} text=${[one.method || one.kind, one.name].filter(Boolean).join(" ")} />
-              ${one.summary && html`<${Say} class="related-words" text=${one.summary} />`}
-            </button>
-          </li>
-        `,
-      )}
-    </ul>
-  `;
 }
 
 /** A request to edit and send again. @param {{message: any}} props */
@@ -251,79 +172,10 @@ function wrong(text) {
   }
 }
 
-const KINDS = {
-  request: "Request",
-  response: "Response",
-  error: "Error response",
-  notification: "Notification",
-  batch: "Batch",
-  bytes: "Not a message",
-  stderr: "stderr",
-  http: "HTTP head",
-  exit: "End of the connection",
-};
-
-/** What is known of a line in one list. */
-function Facts({ message }) {
-  const { row, revision } = message;
-  const facts = [
-    ["From", row.sender],
-    ["Connection", row.connection],
-    ["At", exactly(row.at)],
-    ["Took", row.duration === undefined ? "" : took(row.duration)],
-    ["Id", row.id === undefined ? "" : JSON.stringify(row.id)],
-    ["Size", size(row.size)],
-    ["Revision", revision],
-  ].filter(([, value]) => value);
-  return html`
-    <dl class="facts">
-      ${facts.map(
-        ([name, value]) => html`
-          <div key=${name}>
-            <dt>${name}</dt>
-            <dd><${Say} text=${value} /></dd>
-          </div>
-        `,
-      )}
-    </dl>
-  `;
-}
-
-/** The line, in several ways. */
-function Body({ message }) {
+/** What can be done with a request besides looking at it. @param {{message: any}} props */
+function Tools({ message }) {
   const { row } = message;
-  const ways = [
-    ...(message.text ? [["text", "Message"]] : []),
-    ["raw", message.text ? "Raw" : "Text"],
-    ...(message.under ? [["under", "Revisions"]] : []),
-    ...(message.headers.length ? [["http", "HTTP"]] : []),
-  ];
-  const [wanted, setWay] = useState(ways[0][0]);
-  const way = ways.some(([key]) => key === wanted) ? wanted : ways[0][0];
   return html`
-    <${Facts} message=${message} />
-    ${
-      message.problems?.length > 0 &&
-      html`
-        <ul class="warnings" aria-label="Problems">
-          ${message.problems.map(
-            (words) => html`
-              <li key=${words}>
-                <${Icon} name="warn" />
-                <span><${Say} text=${words} /></span>
-              </li>
-            `,
-          )}
-        </ul>
-      `
-    }
-    <${Related} message=${message} />
-    <${Choice} label="View" value=${way} options=${ways} onChange=${setWay} />
-    ${way === "text" && html`<${CopiedCode} text=${message.text} label="the message" />`}
-    ${way === "raw" && html`<${CopiedCode} text=${message.raw} label="the raw text" />`}
-    ${way === "under" && html`<${Revisions} key=${row.number} message=${message} />`}
-    ${way === "http" && html`<${Headers} heads=${message.headers} />`}
-    ${message.isCut && html`<p class="quiet">Only the beginning is shown.</p>`}
     ${
       message.request?.command &&
       html`
@@ -368,7 +220,9 @@ export function MessagePanel() {
       </header>
       <div class="panel-body">
         ${refused && html`<p class="bad"><${Say} text=${refused} /></p>`}
-        ${message && html`<${Body} key=${key} message=${message} />`}
+        ${message && html`<${MessageView} key=${key} message=${message} onOpen=${open}>
+          <${Tools} message=${message} />
+        <//>`}
       </div>
     </aside>
   `;

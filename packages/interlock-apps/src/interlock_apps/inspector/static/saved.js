@@ -1,7 +1,7 @@
 // @ts-check
 // Saved calls: run one again, copy it as a command, or delete it.
 import { Fold, Say, html, useState } from "../kit/kit.js";
-import { Code, CopiedCode } from "./code.js";
+import { Code, CopiedCode } from "../kit/code.js";
 import { attempt, connections, saved, show } from "./store.js";
 
 /** One saved call. */

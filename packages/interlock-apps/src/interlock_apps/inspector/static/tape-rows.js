@@ -5,31 +5,7 @@ import { batch, signal } from "../kit/kit.js";
 import { act } from "../kit/net.js";
 import { on } from "./store.js";
 
-/**
- * One line of a tape; members that say nothing are missing.
- * @typedef {object} Row
- * @property {number} number
- * @property {string} kind
- * @property {"client" | "server"} [sender]
- * @property {string} [connection]
- * @property {number} at
- * @property {string} [method]
- * @property {string} [name]
- * @property {number | string} [id]
- * @property {number} [duration] seconds
- * @property {boolean} [failed]
- * @property {number} [partner]
- * @property {number} [parent]
- * @property {string} [summary]
- */
-
-/**
- * Whether a request goes on after its first request was answered with questions.
- * @param {Row} row
- */
-export const isRetry = (row) =>
-  row.kind === "request" && row.sender === "client" && row.parent !== undefined;
-
+/** @typedef {import("../kit/message-view.js").Row} Row */
 /** @typedef {{recording: string, filter: string, connections: string[]}} Query */
 
 const BLOCK = 64;

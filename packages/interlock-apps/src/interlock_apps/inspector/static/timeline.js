@@ -16,7 +16,8 @@ import {
 import { act } from "../kit/net.js";
 import { AXIS, LANE, LANES, label, paths, span, ticks } from "./axis.js";
 import { connections, recordings, show, view } from "./store.js";
-import { TapeRows, isRetry } from "./tape-rows.js";
+import { isRetry } from "../kit/message-view.js";
+import { TapeRows } from "./tape-rows.js";
 
 /** @typedef {import("./tape-rows.js").Row} Row */
 /** @typedef {import("./tape-rows.js").Query} Query */

@@ -23,6 +23,7 @@ import { Prompts } from "./prompts.js";
 import { Question } from "./question.js";
 import { Resources } from "./resources.js";
 import { Settings, closeSettings } from "./settings.js";
+import { TimelinePanel } from "./timeline.js";
 import {
   asks,
   current,
@@ -54,6 +55,7 @@ const PANELS = {
   server: ["Server", ServerPanel],
   roots: ["Folders", RootsPanel],
   rules: ["Rules", RulesPanel],
+  timeline: ["Timeline", TimelinePanel],
   audit: ["Log", AuditPanel],
 };
 const LOOKS = {

@@ -21,6 +21,7 @@ import { Content, Plain, Pointed, Value } from "../kit/content.js";
 import { splitAtMarkers } from "./untrusted-text.js";
 import { Markdown } from "../kit/markdown.js";
 import { Question } from "./question.js";
+import { follow, useItemWindow } from "./item-window.js";
 import { barred, reachable } from "../kit/net.js";
 import {
   attempt,
@@ -400,15 +401,18 @@ function element(item) {
 const Item = ({ item }) => {
   const Kind = KINDS[item.kind];
   return html`
-    <div class=${`item item-${item.kind}`} role="listitem">
+    <div class=${`item item-${item.kind}`} role="listitem" data-item=${item.key} tabindex="-1">
       <${Kind} item=${item} />
     </div>
   `;
 };
 
-/** All items of a conversation. */
-function Items({ items }) {
-  return items.value.map(element);
+/**
+ * The items of a conversation that have elements.
+ * @param {{items: any, first: number, last: number}} props
+ */
+function Items({ items, first, last }) {
+  return items.value.slice(first, last).map(element);
 }
 
 /** @param {{id: string}} props */
@@ -417,10 +421,16 @@ export function Conversation({ id }) {
   const box = useRef(/** @type {any} */ (null));
   const inner = useRef(/** @type {any} */ (null));
   const stuck = useRef(true);
-  const last = useRef(0);
+  const before = useRef(0);
   const [away, setAway] = useState(false);
+  const { first, last, scrolled: moved } = useItemWindow(shown, box, stuck);
   const down = () => {
+    follow(shown);
     box.current.scrollTop = box.current.scrollHeight;
+  };
+  const toEnd = () => {
+    stuck.current = true;
+    down();
   };
   useLayoutEffect(() => {
     stuck.current = true;
@@ -438,13 +448,14 @@ export function Conversation({ id }) {
   }, [id]);
   const scrolled = () => {
     const { scrollTop, scrollHeight, clientHeight } = box.current;
-    const near = scrollHeight - scrollTop - clientHeight < NEAR;
+    const near = last >= shown.items.value.length && scrollHeight - scrollTop - clientHeight < NEAR;
     if (!document.activeElement?.closest(".log [data-question]"))
       // Neither a question that scrolled itself into view nor growing content is a scroll by the
       // person.
-      stuck.current = near || (stuck.current && scrollTop >= last.current);
-    last.current = scrollTop;
+      stuck.current = near || (stuck.current && scrollTop >= before.current);
+    before.current = scrollTop;
     setAway(!near);
+    moved();
   };
   const loaded = shown.loaded.value;
   const empty = !shown.items.value.length;
@@ -469,13 +480,17 @@ export function Conversation({ id }) {
             `
           }
           ${loaded === "failed" && html`<${Unread} of=${shown} />`}
-          <${Items} items=${shown.items} />
+          ${
+            (first > 0 || shown.earlier.value) &&
+            html`<p class="quiet center">Scroll up for earlier messages.</p>`
+          }
+          <${Items} items=${shown.items} first=${first} last=${last} />
         </div>
       </div>
       ${
         away &&
         html`
-          <button type="button" class="to-end" onClick=${down}>
+          <button type="button" class="to-end" onClick=${toEnd}>
             To the end
           </button>
         `

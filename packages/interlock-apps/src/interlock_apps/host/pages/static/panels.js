@@ -660,6 +660,7 @@ export function RulesPanel() {
 const PANELS = [
   ["roots", "folder", "Folders"],
   ["rules", "rule", "Rules"],
+  ["timeline", "wait", "Timeline"],
   ["audit", "list", "Log"],
 ];
 

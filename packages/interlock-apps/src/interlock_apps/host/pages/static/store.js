@@ -70,6 +70,7 @@ export const isLive = (id) => {
 export const serverById = (id) => servers.value.find((server) => server.id === id);
 
 const LINES = 1000;
+const TURNS = 30; // of a conversation that are read at a time
 const FRAME = 50;
 let keys = 0;
 const key = () => `k${++keys}`;
@@ -92,6 +93,13 @@ export class Talk {
      */
     this.retriable = signal(/** @type {any} */ (null));
     this.last = 0;
+    /** The number of the first entry of the log that is here; 0 for all of the conversation. */
+    this.first = 0;
+    /** Whether the conversation has earlier turns. */
+    this.earlier = signal(false);
+    this.reading = false;
+    /** Events of calls that began in earlier turns, by call. @type {Map<string, any[]>} */
+    this.orphans = new Map();
     this.calls = /** @type {Map<string, any>} */ (new Map());
     this.asked = /** @type {Map<string, any>} */ (new Map());
     this.step = /** @type {any} */ (null);
@@ -104,6 +112,7 @@ export class Talk {
 
   clear() {
     this.last = 0;
+    this.orphans.clear();
     this.retriable.value = null;
     this.calls.clear();
     this.asked.clear();
@@ -122,10 +131,15 @@ export class Talk {
     this.loaded.value = "loading";
     this.held = [];
     try {
-      const { notes } = await act("openSession", { session: this.id });
+      const { notes, first, earlier } = await act("openSession", {
+        session: this.id,
+        turns: TURNS,
+      });
       const held = this.held;
       batch(() => {
         this.clear();
+        this.first = first;
+        this.earlier.value = earlier;
         const made = /** @type {any[]} */ ([]);
         this.into = made;
         for (const noted of notes) this.take(noted);
@@ -146,6 +160,52 @@ export class Talk {
     }
     // The stream reconnected meanwhile: the history may lack events before that.
     if (this.again) await this.load();
+  }
+
+  /** Fetch earlier turns, and show them above the others. */
+  async loadEarlier() {
+    if (this.reading || !this.earlier.value || this.loaded.value !== "yes") return;
+    this.reading = true;
+    try {
+      const { notes, first, earlier } = await act("openSession", {
+        session: this.id,
+        turns: TURNS,
+        before: this.first,
+      });
+      batch(() => this.prepend(notes, first, earlier));
+    } catch (bad) {
+      toast("error", bad instanceof Error ? bad.message : String(bad));
+    } finally {
+      this.reading = false;
+    }
+  }
+
+  /** @param {any[]} notes @param {number} first @param {boolean} earlier */
+  prepend(notes, first, earlier) {
+    const { step, last, failure } = this;
+    const running = this.running.value;
+    const retriable = this.retriable.value;
+    const remark = this.remark.value;
+    const made = /** @type {any[]} */ ([]);
+    this.into = made;
+    this.step = null;
+    this.last = 0;
+    for (const noted of notes) this.take(noted);
+    this.finish();
+    // What happened later to calls of these turns.
+    for (const [call, events] of this.orphans)
+      if (this.calls.has(call)) {
+        this.orphans.delete(call);
+        for (const { event, at } of events) TAKE[event.type](this, event, at);
+      }
+    this.into = null;
+    Object.assign(this, { step, last, failure, first });
+    this.running.value = running;
+    this.retriable.value = retriable;
+    this.remark.value = remark;
+    this.earlier.value = earlier;
+    this.items.value = [...made, ...this.items.value];
+    this.settle();
   }
 
   /**
@@ -241,6 +301,10 @@ export const texts = (content) =>
     .filter((block) => block?.type === "text")
     .map((block) => block.text)
     .join("\n\n");
+/** Keep an event of a call that began in turns that are not here yet. */
+function orphan(talk, event, at) {
+  talk.orphans.set(event.call, [...(talk.orphans.get(event.call) ?? []), { event, at }]);
+}
 const update = (item, changes) => (item.data.value = { ...item.data.value, ...changes });
 
 /** The end of a call or its task. @param {any} item @param {any} event @param {number} seconds */
@@ -350,10 +414,11 @@ const TAKE = {
     const item = talk.calls.get(event.call);
     if (item) item.progress.value = event;
   },
-  callEnded: (talk, event) => {
+  callEnded: (talk, event, at) => {
     const item = talk.calls.get(event.call);
+    if (!item) orphan(talk, event, at);
     // The call of a task ends with a message to the model; the task goes on.
-    if (item && !item.data.value.task) end(item, event, event.seconds ?? 0);
+    else if (!item.data.value.task) end(item, event, event.seconds ?? 0);
   },
   taskBegan: (talk, event) => {
     const item = talk.calls.get(event.call);
@@ -362,6 +427,7 @@ const TAKE = {
   taskEnded: (talk, event, at) => {
     const item = talk.calls.get(event.call);
     if (item) end(item, { ...event, task: false }, Math.max(0, at - item.data.value.since));
+    else orphan(talk, event, at);
   },
   taskGiven: (talk, event, at) => {
     const { title, tool } = talk.calls.get(event.call)?.data.value ?? {};

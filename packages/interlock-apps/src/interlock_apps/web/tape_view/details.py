@@ -21,8 +21,7 @@ from interlock.tape import (
 )
 from interlock.types import JSONObject
 
-from .recordings import Recording
-from .timeline import row_state
+from .rows import ShownTape, row_state
 
 MOST_TEXT = 400_000
 """Characters of a message that a page gets."""
@@ -32,39 +31,36 @@ _PROTOCOL = "io.modelcontextprotocol/"
 _NEAR = 2000  # rows in which the rest of a call or exchange is searched
 
 
-def message_state(recording: Recording, row: TapeRow) -> JSONObject:
+def message_state(tape: ShownTape, row: TapeRow) -> JSONObject:
     """A line in detail, as JSON values. `text` is indented if it is JSON.
 
     Raises InterlockError, OSError if the tape cannot be read.
     """
     shown: JSONObject = {
-        "row": row_state(recording, row),
-        "recording": recording.name,
-        "partner": _row_state(recording, row.partner),
-        "parent": _row_state(recording, recording.tree.parent(row.number)),
-        "retries": [
-            row_state(recording, recording.rows[number])
-            for number in recording.tree.retries(row.number)
-        ],
-        "children": [row_state(recording, child) for child in _children(recording, row)],
-        "headers": [_head(head) for head in _heads(recording, row)],
+        "row": row_state(tape, row),
+        "recording": tape.name,
+        "partner": _row_state(tape, row.partner),
+        "parent": _row_state(tape, tape.tree.parent(row.number)),
+        "retries": [row_state(tape, tape.rows[number]) for number in tape.tree.retries(row.number)],
+        "children": [row_state(tape, child) for child in _children(tape, row)],
+        "headers": [_head(head) for head in _heads(tape, row)],
     }
     try:
-        line = recording.file.read(row)
+        line = tape.file.read(row)
     except TapeError as bad:
-        raw = recording.file.raw(row).decode("utf-8", "backslashreplace")
+        raw = tape.file.raw(row).decode("utf-8", "backslashreplace")
         return {**shown, "raw": raw[:MOST_TEXT], "problems": [f"{bad}."]}
     if isinstance(line, StderrText):
         return {**shown, "raw": line.text}
     if isinstance(line, Line):
-        return {**shown, **_message(recording, row, line)}
-    raw = recording.file.raw(row).decode("utf-8", "backslashreplace")
+        return {**shown, **_message(tape, row, line)}
+    raw = tape.file.raw(row).decode("utf-8", "backslashreplace")
     return {**shown, "raw": raw[:MOST_TEXT]}
 
 
-def _message(recording: Recording, row: TapeRow, line: Line) -> JSONObject:
+def _message(tape: ShownTape, row: TapeRow, line: Line) -> JSONObject:
     raw = line.frame.decode("utf-8", "backslashreplace")
-    revision = recording.file.revision(row) or REVISIONS[-1]
+    revision = tape.file.revision(row) or REVISIONS[-1]
     details = explain_message(line.frame, sender=line.sender, revision=revision, method=row.method)
     return {
         "raw": raw[:MOST_TEXT],
@@ -78,37 +74,37 @@ def _message(recording: Recording, row: TapeRow, line: Line) -> JSONObject:
     }
 
 
-def _row_state(recording: Recording, number: int) -> JSONObject | None:
-    return row_state(recording, recording.rows[number]) if number >= 0 else None
+def _row_state(tape: ShownTape, number: int) -> JSONObject | None:
+    return row_state(tape, tape.rows[number]) if number >= 0 else None
 
 
-def _children(recording: Recording, row: TapeRow) -> list[TapeRow]:
+def _children(tape: ShownTape, row: TapeRow) -> list[TapeRow]:
     """The rows that belong to a call: questions with their answers, notifications, log lines."""
     if row.kind != "request" or row.sender != "client":
         return []
-    rows = recording.rows
+    rows = tape.rows
     found = []
-    for number in range(row.number + 1, _end(recording, row)):
+    for number in range(row.number + 1, _end(tape, row)):
         partner = rows[number].partner
-        belongs = recording.tree.parent(number) == row.number
-        if belongs or (partner >= 0 and recording.tree.parent(partner) == row.number):
+        belongs = tape.tree.parent(number) == row.number
+        if belongs or (partner >= 0 and tape.tree.parent(partner) == row.number):
             found.append(rows[number])
         if len(found) >= MOST_CHILDREN:
             break
     return found
 
 
-def _end(recording: Recording, row: TapeRow) -> int:
+def _end(tape: ShownTape, row: TapeRow) -> int:
     """Where to stop to look for what belongs to a call."""
-    last = row.partner if row.partner >= 0 else len(recording.rows)
+    last = row.partner if row.partner >= 0 else len(tape.rows)
     return min(last, row.number + 10 * _NEAR)
 
 
-def _heads(recording: Recording, row: TapeRow) -> Iterator[HttpHead]:
+def _heads(tape: ShownTape, row: TapeRow) -> Iterator[HttpHead]:
     """The heads of the HTTP exchange of a line."""
     if not row.exchange:
         return
-    rows = recording.rows
+    rows = tape.rows
     first = row.number
     if row.sender == "server":
         first = row.partner if row.partner >= 0 else row.number - _NEAR
@@ -116,7 +112,7 @@ def _heads(recording: Recording, row: TapeRow) -> Iterator[HttpHead]:
         one = rows[number]
         same = one.exchange == row.exchange and one.connection == row.connection
         if one.kind == "http" and same:
-            line = recording.file.read(one)
+            line = tape.file.read(one)
             if isinstance(line, HttpHead):
                 yield line
 
@@ -134,10 +130,10 @@ def _indented(frame: bytes) -> str:
         return ""
 
 
-def request_of(recording: Recording, row: TapeRow) -> dict[str, Any] | None:
+def request_of(tape: ShownTape, row: TapeRow) -> dict[str, Any] | None:
     """The method and the params, as JSON text, of a request on a tape; None if it is not one."""
     try:
-        line = recording.file.read(row)
+        line = tape.file.read(row)
     except TapeError:
         return None
     if not isinstance(line, Line) or row.kind != "request":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from typing import Any
 
-from interlock.tape import Line, TapeError, TapeFile, TapeRow
+from interlock.tape import IndexedTape, Line, TapeError, TapeRow
 
 NO_ROW = -1
 _MOST_OPEN = 1000  # running calls of a connection that are remembered
@@ -26,7 +26,7 @@ class CallTree:
         file: The tape.
     """
 
-    def __init__(self, file: TapeFile) -> None:
+    def __init__(self, file: IndexedTape) -> None:
         self._file = file
         self._parents = array("i")
         self._running: dict[str, dict[int, TapeRow]] = {}

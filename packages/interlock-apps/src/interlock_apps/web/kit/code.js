@@ -1,6 +1,6 @@
 // @ts-check
 // Texts of messages: code that can be scrolled by keyboard, with a button that copies it.
-import { Copy, html, visible } from "../kit/kit.js";
+import { Copy, html, visible } from "./kit.js";
 
 /** A text. @param {{text: string, label: string}} props `label`: its name for screen readers */
 export const Code = ({ text, label }) => html`
