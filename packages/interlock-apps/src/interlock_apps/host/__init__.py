@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from .loop.budget import Budget
     from .options import HostOptions
     from .replay import Replay
+    from .runs import Run
     from .server_requests import RequestLimits
     from .session import Busy, Session
     from .timeline import TimelineEntry, TimelineTurn
@@ -95,6 +96,7 @@ _ROOMS = {
         "UrlQuestion",
     ),
     ".replay": ("Replay",),
+    ".runs": ("Run",),
     "..fleet.rulebook": ("load_policy", "read_policy"),
     ".session": ("Busy", "Session"),
     ".timeline": ("TimelineEntry", "TimelineTurn"),
@@ -129,6 +131,7 @@ __all__ = [
     "Replay",
     "ResultQuestion",
     "Rule",
+    "Run",
     "ModelAnswer",
     "SampleQuestion",
     "SampledQuestion",

@@ -52,16 +52,18 @@ from .prompter import Prompter
 from .replay import Replay
 from .roots import GrantedRoots
 from .rule_memory import RuleMemory
+from .runs import Run, Runs
 from .running_tasks import RunningTasks
 from .server_access import ServerAccess, expand
 from .server_requests import ServerRequests
 from .session import Session, SessionServices
 from .start_approval import StartApproval
 from .targets import AnyServers, config_of
-from .timeline import TimelineTurn, timeline
+from .timeline import TimelineBuilder, TimelineTurn
 from .uncallable_tools import UncallableTools
 
 MOST_NOTES = 100_000  # events in one conversation
+MOST_READ = 500  # events that are read at a time
 
 
 class Host:
@@ -126,6 +128,7 @@ class Host:
             self.toolbox, self.pins, self.prompter, self.events.publish
         )
         self.running = RunningCalls()
+        self._background: set[asyncio.Task[Any]] = set()  # first messages of runs
         tracing = AgentTracing(options.tracing, options.hub.name)
         self.requests = ServerRequests(
             self.prompter,
@@ -194,6 +197,8 @@ class Host:
                 approval.release()
 
         self.events.listen(judge_again)
+        self._runs = Runs(self.sessions, self.prompter.open)
+        self.events.listen(self._runs.receive)
 
     # -- start and end ---------------------------------------------------------------------------
 
@@ -330,6 +335,37 @@ class Host:
         )
         return session
 
+    def start_run(self, text: str, *, model: str = "", title: str = "") -> Session:
+        """Start a conversation in the background, and send its first message.
+
+        It goes on by itself. Its questions come to the user interface of this host.
+
+        Args:
+            text: The message.
+            model: The name of its model; "": the first one.
+            title: Its title; "": made from the message.
+
+        Raises:
+            ValueError: The message is empty, or there is no such model.
+        """
+        if not text.strip():
+            raise ValueError("The message is empty.")
+        session = self.session(model=model, title=title)
+        self._runs.background.add(session.id)
+        work = asyncio.get_running_loop().create_task(session.say(text))
+        self._background.add(work)
+        work.add_done_callback(self._end_run)
+        return session
+
+    def _end_run(self, work: asyncio.Task[Any]) -> None:
+        self._background.discard(work)
+        if not work.cancelled() and (bad := work.exception()) is not None:
+            self.publish(Notice(level="error", words=f"A run in the background failed: {bad}"))
+
+    def runs(self) -> list[Run]:
+        """The open conversations and what they are doing; those that changed last come first."""
+        return self._runs.all()
+
     async def resume(self, session: str) -> Session:
         """Resume a conversation from the log, also one of an earlier run.
 
@@ -353,15 +389,24 @@ class Host:
             found.take_task(ended)
         return found
 
-    async def timeline(self, session: str) -> list[TimelineTurn]:
+    async def timeline(self, session: str, *, after: int = 0) -> list[TimelineTurn]:
         """Return the timeline of a conversation, also of an earlier one: each turn with its model
         steps, calls and questions, how long they took, and their tokens.
+
+        Args:
+            session: The conversation.
+            after: Leave out the entries of the log up to this number.
 
         Raises:
             LogError: The log cannot be read.
         """
         await self.log.flush()
-        return timeline(await self.log.read(session, limit=MOST_NOTES), time.time())
+        builder = TimelineBuilder()
+        while notes := await self.log.read(session, after=after, limit=MOST_READ):
+            for noted in notes:
+                builder.add(noted)
+            after = notes[-1].seq
+        return builder.result(time.time())
 
     async def _end_task(
         self, request: CallRequest, arguments: dict[str, Any], outcome: CallOutcome

@@ -84,23 +84,8 @@ class TimelineTurn(Struct, kw_only=True, rename="camel"):
     output: int = 0
 
 
-def timeline(entries: Iterable[e.LogEntry], now: float) -> list[TimelineTurn]:
-    """Return the turns of a conversation.
-
-    Args:
-        entries: The events of the conversation, in order.
-        now: Seconds of the wall clock, for what still goes on.
-    """
-    builder = _Builder()
-    for entry in entries:
-        builder.add(entry)
-    for turn in builder.turns:
-        _sum(turn, now)
-    return builder.turns
-
-
-class _Builder:
-    """Builds the turns, event by event."""
+class TimelineBuilder:
+    """Builds the turns of a conversation, event by event."""
 
     def __init__(self) -> None:
         self.turns: list[TimelineTurn] = []
@@ -110,8 +95,18 @@ class _Builder:
         self._step: TimelineEntry | None = None
         self._numbers = {"said": 0, "model": 0, "sample": 0, "read": 0}
 
+    def result(self, now: float) -> list[TimelineTurn]:
+        """The turns with their sums.
+
+        Args:
+            now: Seconds of the wall clock, for what still goes on.
+        """
+        for turn in self.turns:
+            _sum(turn, now)
+        return self.turns
+
     def add(self, entry: e.LogEntry) -> None:
-        """Add an event."""
+        """Add the next event."""
         at = entry.at
         match entry.event:
             case e.PersonSaid() as event:

@@ -11,7 +11,8 @@ _FILLER = frozenset(
     book booking break but by can could date dates day days depart departing departure do dream
     dreaming each else find flight flights fly flying for from get getaway give go going good
     great have hello help her hey hi him holiday holidays home honeymoon hotel hotels how i i'd i'm
-    i've instead in is it its itself journey just kindly know leave leaving let let's like lovely make maybe me
+    i've instead in is it its itself journey just kindly know leave leaving let let's like lovely
+    make maybe me
     month more my need new next nice night nights now of off ok okay on or our out organise organize
     over people persons place plan planning please possible prefer quick rather return returning
     seat short show sightseeing so some something spend start starting stay staying take thank

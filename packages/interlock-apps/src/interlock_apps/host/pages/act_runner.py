@@ -16,7 +16,8 @@ from ...web.app_sandbox import AppSandbox
 from ...web.page_site import ActError
 from ..call_messages import GONE
 from . import acts as a
-from .excerpts import structured_page
+from .excerpts import result_of, structured_page
+from .history import MOST_NOTES, read_turns, remark_of, without_bodies
 from .open_apps import OpenApps
 from .state import plain, rule_id
 from .user import PageUser
@@ -24,7 +25,6 @@ from .user import PageUser
 if TYPE_CHECKING:
     from ..app import Host
 
-MOST_NOTES = 5_000
 BEGUN = (PersonSaid, ModelAsked)  # the events that start a turn
 
 
@@ -56,6 +56,8 @@ class ActRunner:
             a.ForgetAct: self._forget,
             a.SearchLogAct: self._search,
             a.ReadStructuredAct: self._read_structured,
+            a.ReadResultAct: self._read_result,
+            a.RunsAct: self._runs,
             a.TimelineAct: self._timeline,
             a.CallMessagesAct: self._call_messages,
             a.CallMessageAct: self._call_message,
@@ -137,12 +139,22 @@ class ActRunner:
         return {"session": self._host.session(model=act.model, title=act.title).id}
 
     async def _open(self, act: a.OpenSessionAct) -> Any:
+        live = act.session in self._host.sessions
+        if act.turns:
+            notes, first, earlier = await read_turns(
+                self._host.log, act.session, turns=act.turns, before=act.before
+            )
+            shown = [without_bodies(noted) for noted in notes]
+            return {
+                "notes": shown,
+                "first": first,
+                "earlier": earlier,
+                "remark": await remark_of(self._host.log, act.session),
+                "live": live,
+            }
         await self._host.log.flush()
         notes = await self._host.log.read(act.session, after=act.after, limit=MOST_NOTES)
-        return {
-            "notes": [plain(noted) for noted in notes],
-            "live": act.session in self._host.sessions,
-        }
+        return {"notes": [plain(noted) for noted in notes], "live": live}
 
     async def _resume(self, act: a.ResumeAct) -> Any:
         return {"session": (await self._host.resume(act.session)).id}
@@ -229,8 +241,18 @@ class ActRunner:
             raise ActError("This result is not in the log.")
         return page
 
+    async def _read_result(self, act: a.ReadResultAct) -> Any:
+        result = await result_of(self._host.log, act.session, act.call)
+        if result is None:
+            raise ActError("This result is not in the log.")
+        return plain(result)
+
+    async def _runs(self, act: a.RunsAct) -> Any:
+        return {"runs": plain(self._host.runs())}
+
     async def _timeline(self, act: a.TimelineAct) -> Any:
-        return {"now": time.time(), "turns": plain(await self._host.timeline(act.session))}
+        turns = await self._host.timeline(act.session, after=max(0, act.after - 1))
+        return {"now": time.time(), "turns": plain(turns)}
 
     async def _call_messages(self, act: a.CallMessagesAct) -> Any:
         rows = self._host.messages.rows(act.call, self._revision(act.server))

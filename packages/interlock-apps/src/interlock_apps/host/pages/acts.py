@@ -57,10 +57,23 @@ class NewSessionAct(HostAct, frozen=True, kw_only=True, tag="newSession"):
 
 
 class OpenSessionAct(HostAct, frozen=True, kw_only=True, tag="openSession"):
-    """Return the events of a conversation, also of an earlier one."""
+    """Return the events of a conversation, also of an earlier one.
+
+    Either all events after a number, or the last `turns` before the event with the number `before`
+    (0: the very last ones). Then large results are left out; `readResult` returns them.
+    """
 
     session: str
     after: int = 0
+    turns: int = 0
+    before: int = 0
+
+
+class ReadResultAct(HostAct, frozen=True, kw_only=True, tag="readResult"):
+    """Return the whole result of a call."""
+
+    session: str
+    call: str
 
 
 class ResumeAct(HostAct, frozen=True, kw_only=True, tag="resume"):
@@ -160,10 +173,15 @@ class ReadStructuredAct(HostAct, frozen=True, kw_only=True, tag="readStructured"
     page: int = 0
 
 
+class RunsAct(HostAct, frozen=True, kw_only=True, tag="runs"):
+    """Return the conversations that are open in this host, with what they are doing."""
+
+
 class TimelineAct(HostAct, frozen=True, kw_only=True, tag="timeline"):
-    """Return the timeline of a conversation."""
+    """Return the timeline of a conversation, from the entry of the log with a number on."""
 
     session: str
+    after: int = 0
 
 
 class CallMessagesAct(HostAct, frozen=True, kw_only=True, tag="callMessages"):
@@ -277,6 +295,8 @@ AnyAct = (
     | ForgetAct
     | SearchLogAct
     | ReadStructuredAct
+    | ReadResultAct
+    | RunsAct
     | TimelineAct
     | CallMessagesAct
     | CallMessageAct

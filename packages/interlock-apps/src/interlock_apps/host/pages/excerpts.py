@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from interlock.types import JSONObject
+from interlock.types import CallToolResult, JSONObject
 
 from ...fleet.events import CallEnded, TaskEnded
 
@@ -83,6 +83,12 @@ async def structured_page(log: Log, session: str, call: str, number: int) -> JSO
     text = msgspec.json.encode(ended.result.structured_content).decode()
     start = max(0, number) * PAGE
     return {"text": text[start : start + PAGE], "pages": -(-len(text) // PAGE)}
+
+
+async def result_of(log: Log, session: str, call: str) -> CallToolResult | None:
+    """The whole result of a call; None if the log has none."""
+    ended = await _ended(log, session, call)
+    return None if ended is None else ended.result
 
 
 async def _ended(log: Log, session: str, call: str) -> CallEnded | TaskEnded | None:

@@ -19,10 +19,12 @@ import { Conversation, Welcome } from "./conversation.js";
 import { looks, next } from "../kit/looks.js";
 import { barred, failures, line } from "../kit/net.js";
 import { CallByHand, RootsPanel, RulesPanel, ServerPanel, Side } from "./panels.js";
+import { NotificationsPanel } from "./notify.js";
 import { Prompts } from "./prompts.js";
 import { Question } from "./question.js";
 import { Resources } from "./resources.js";
 import { Settings, closeSettings } from "./settings.js";
+import { RunsPanel } from "./runs.js";
 import { TimelinePanel } from "./timeline.js";
 import {
   asks,
@@ -56,6 +58,8 @@ const PANELS = {
   roots: ["Folders", RootsPanel],
   rules: ["Rules", RulesPanel],
   timeline: ["Timeline", TimelinePanel],
+  runs: ["Runs", RunsPanel],
+  notifications: ["Notifications", NotificationsPanel],
   audit: ["Log", AuditPanel],
 };
 const LOOKS = {

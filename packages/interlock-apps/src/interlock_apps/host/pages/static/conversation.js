@@ -401,7 +401,7 @@ function element(item) {
 const Item = ({ item }) => {
   const Kind = KINDS[item.kind];
   return html`
-    <div class=${`item item-${item.kind}`} role="listitem" data-item=${item.key} tabindex="-1">
+    <div class=${`item item-${item.kind}`} role="listitem" data-item=${item.key}>
       <${Kind} item=${item} />
     </div>
   `;

@@ -154,6 +154,7 @@ export function useItemWindow(talk, box, stuck) {
     element.classList.add("is-revealed");
     element.scrollIntoView({ block: "center" });
     const target = element.querySelector("button, a, [tabindex]") ?? element;
+    if (target === element) element.setAttribute("tabindex", "-1");
     target.focus({ preventScroll: true });
     window.setTimeout(() => element.classList.remove("is-revealed"), SHOWN);
     return undefined;

@@ -3,6 +3,7 @@
 import { html, render } from "../kit/kit.js";
 import { ResourceActionsContext } from "../kit/content.js";
 import { App } from "./app.js";
+import { beginNotifications } from "./notify.js";
 import { begin, resourceActions } from "./store.js";
 
 /**
@@ -30,3 +31,4 @@ render(
   place,
 );
 begin();
+beginNotifications();

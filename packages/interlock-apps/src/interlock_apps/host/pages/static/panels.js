@@ -660,7 +660,9 @@ export function RulesPanel() {
 const PANELS = [
   ["roots", "folder", "Folders"],
   ["rules", "rule", "Rules"],
+  ["runs", "talk", "Runs"],
   ["timeline", "wait", "Timeline"],
+  ["notifications", "bell", "Notifications"],
   ["audit", "list", "Log"],
 ];
 

@@ -131,7 +131,7 @@ export class Talk {
     this.loaded.value = "loading";
     this.held = [];
     try {
-      const { notes, first, earlier } = await act("openSession", {
+      const { notes, first, earlier, remark } = await act("openSession", {
         session: this.id,
         turns: TURNS,
       });
@@ -140,6 +140,7 @@ export class Talk {
         this.clear();
         this.first = first;
         this.earlier.value = earlier;
+        this.remark.value = remark;
         const made = /** @type {any[]} */ ([]);
         this.into = made;
         for (const noted of notes) this.take(noted);
