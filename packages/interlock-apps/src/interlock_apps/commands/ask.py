@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -47,6 +48,7 @@ from ..fleet.questions import (
 from ..host.session import Session
 from .host_factory import host_of
 from .options import given_of, with_host_options
+from .running_hosts import give_run
 
 ENDS = {
     "done": exits.OK,
@@ -96,6 +98,23 @@ Exit codes:
     help="Print one JSON object: the answer, the outcome, and every call.",
 )
 @click.option("--events", is_flag=True, help="Print every event as a line of JSON, as it happens.")
+@click.option(
+    "--background",
+    is_flag=True,
+    help=(
+        "Give the question to the host that runs already, and end at once. Its questions to you "
+        "wait in the page."
+    ),
+)
+@click.option(
+    "--folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help=(
+        "With --background: the folder in which that host was started.  "
+        "[this folder, or one above]"
+    ),
+)
 def ask(
     words: Sequence[str],
     prompt: str | None,
@@ -104,6 +123,8 @@ def ask(
     sampling: bool,
     machine: bool,
     events: bool,
+    background: bool,
+    folder: Path | None,
     **options: Any,
 ) -> None:
     """Ask a model once, with the tools of servers, and print its answer.
@@ -117,8 +138,25 @@ def ask(
     interlock ask "What does the calendar say for June 2024?" -c servers.json \\
       -m ollama:llama3.2 --policy read-only.toml
     """
-    given = given_of(options)
     text = " ".join(words)
+    if background:
+        _ask_in_background(
+            text,
+            folder,
+            {
+                **options,
+                "prompt": prompt,
+                "attach": attach,
+                "answers": answers,
+                "sampling": sampling,
+                "machine": machine,
+                "events": events,
+            },
+        )
+        return
+    if folder is not None:
+        raise click.UsageError("--folder goes with --background.")
+    given = given_of(options)
     if machine and events:
         raise click.UsageError("Give --json or --events, not both.")
     stated = answers_given(False, answers)
@@ -157,6 +195,23 @@ def ask(
     code = ENDS.get(ended.reason, exits.TOOL_FAILED)
     if code:
         click.get_current_context().exit(code)
+
+
+def _ask_in_background(text: str, folder: Path | None, others: dict[str, Any]) -> None:
+    """Give a question to a running host, which has its own servers and settings."""
+    models = others.pop("models")
+    unfitting = [name for name, value in others.items() if value not in (None, False, (), "")]
+    if unfitting:
+        raise click.UsageError(
+            "With --background, the running host decides: only --model and --folder can be given."
+        )
+    if len(models) > 1:
+        raise click.UsageError("With --background, give one --model.")
+    if text == "-":
+        text = sys.stdin.read()
+    session = give_run(folder, text, models[0] if models else "")
+    click.echo(session)
+    note("It runs in the host. Its questions wait in the page, and so does its answer.")
 
 
 class PresetAnswers:

@@ -6,21 +6,27 @@ import asyncio
 import contextlib
 import webbrowser
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from interlock import types as t
 from interlock.cli import exits
+from interlock.cli.screen import note
 
 from ..fleet.log import LogError
 from ..host.app import Host
+from ..host.control import ControlSocket
 from .host_factory import follow, host_of
 from .need_web import need_web
 from .options import given_of, with_host_options
+from .running_hosts import print_address, print_runs, sockets_folder
 
 if TYPE_CHECKING:
     from ..host.pages.site import HostSite
+
+AGAIN = "run `interlock host --new-address`: it prints another one."
 
 
 @click.command("host")
@@ -40,16 +46,45 @@ if TYPE_CHECKING:
         "of processes."
     ),
 )
-def host(port: int, opens: bool, **options: Any) -> None:
+@click.option(
+    "--new-address",
+    "new_address",
+    is_flag=True,
+    help="Print a new one-time address of the host that runs already, and end.",
+)
+@click.option(
+    "--runs", is_flag=True, help="List what the host that runs already is doing, and end."
+)
+@click.option(
+    "--folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help=(
+        "With --new-address or --runs: the folder in which that host was started.  "
+        "[this folder, or one above]"
+    ),
+)
+def host(
+    port: int, opens: bool, new_address: bool, runs: bool, folder: Path | None, **options: Any
+) -> None:
     """Use a model with servers, in the browser.
 
     Prints one address, which works once and only on this machine. Ctrl-C ends the host and every
-    server that it started.
+    server that it started. `--new-address` prints another address of a running host, for a second
+    browser.
 
     \b
     interlock host --config .mcp.json --model anthropic:claude-sonnet-4-5
     interlock host -c servers.json -m openai:llama3@http://localhost:11434/v1 --open
     """
+    if folder is not None and not (new_address or runs):
+        raise click.UsageError("--folder goes with --new-address or --runs.")
+    if new_address:
+        print_address(folder, opens)
+        return
+    if runs:
+        print_runs(folder)
+        return
     need_web()
     given = given_of(options)
     made = host_of(given)
@@ -73,8 +108,10 @@ def run_pages(
     from ..host.pages.serving import serve  # optional extra `host`
 
     listening = asyncio.Event()
+    sites: list[HostSite] = []
 
     def on_ready(site: HostSite) -> None:
+        sites.append(site)
         click.echo(f"Open {click.style(site.entry, bold=True)}")
         click.echo("The address works once, on this machine only. Ctrl-C ends everything.")
         if ready is not None:
@@ -88,12 +125,20 @@ def run_pages(
             stack.push_async_callback(host.aclose)
             await host.log.open()  # first of all: without its log the host does not start
             serving = asyncio.create_task(
-                serve(host, port=port, title=title, demo=demo, on_ready=on_ready)
+                serve(host, port=port, title=title, demo=demo, again=AGAIN, on_ready=on_ready)
             )
             stack.push_async_callback(_ended, serving)
             await _first(
                 serving, listening.wait()
             )  # servers start only once the page can be opened
+            control = ControlSocket(
+                host, sockets_folder(), title=title, address=lambda: sites[0].new_entry()
+            )
+            try:
+                await control.open()
+                stack.push_async_callback(control.aclose)
+            except OSError as bad:
+                note(f"Other commands cannot reach this host: {bad.strerror or bad}.", fg="yellow")
             opening = asyncio.create_task(host.open())
             stack.push_async_callback(_ended, opening)
             following = asyncio.create_task(follow()) if follow is not None else None

@@ -52,8 +52,8 @@ from .prompter import Prompter
 from .replay import Replay
 from .roots import GrantedRoots
 from .rule_memory import RuleMemory
-from .runs import Run, Runs
 from .running_tasks import RunningTasks
+from .runs import Run, Runs
 from .server_access import ServerAccess, expand
 from .server_requests import ServerRequests
 from .session import Session, SessionServices

@@ -14,6 +14,7 @@ import os
 import socket
 import stat
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -57,12 +58,14 @@ class HostDescription(Struct):
         folder: The folder in which it was started.
         title: The title of its page.
         servers: The ids of its servers.
+        began: When it was started, in seconds of the wall clock.
     """
 
     pid: int
     folder: str
     title: str
     servers: list[str]
+    began: float
 
 
 class ControlResponse(Struct, omit_defaults=True):
@@ -115,7 +118,8 @@ class ControlSocket:
         self._folder = folder
         self._title = title
         self._address = address
-        self._here = str(Path.cwd())
+        self._here = str(Path.cwd().resolve())
+        self._began = time.time()
         self._path = folder / f"{os.getpid()}{SUFFIX}"
         self._listener: asyncio.Server | None = None
 
@@ -159,8 +163,9 @@ class ControlSocket:
     def _answer(self, request: ControlRequest) -> ControlResponse:
         match request.command:
             case "describe":
+                servers = list(self._host.hub.servers)
                 described = HostDescription(
-                    os.getpid(), self._here, self._title, list(self._host.hub.servers)
+                    os.getpid(), self._here, self._title, servers, self._began
                 )
                 return ControlResponse(host=described)
             case "address":
@@ -202,7 +207,7 @@ def choose_host(hosts: Sequence[HostDescription], here: Path) -> HostDescription
         longest = max(len(Path(one.folder).parts) for one in near)
         near = [one for one in near if len(Path(one.folder).parts) == longest]
         # of several in one folder, the last one that was started
-        return max(near, key=lambda one: one.pid)
+        return max(near, key=lambda one: one.began)
     if len(hosts) == 1:
         return hosts[0]
     listed = "\n".join(f"  {one.folder} ({one.title}, process {one.pid})" for one in hosts)

@@ -19,15 +19,15 @@ HEADER = "x-interlock"
 
 NO_ACCESS = (
     "No access: this browser has no cookie of this {what}, or the {what} has been restarted.\n"
-    "Open the address that it printed last. Each address works once. If it was used already, stop "
-    "the {what} where it runs (Ctrl+C) and start it again: it prints a new address. {kept}"
+    "Open the address that it printed last. Each address works once. If it was used already, "
+    "{again} {kept}"
 )
 USED = (
     "This address was used already, or it does not belong to this {what}. Each address works once."
     "\n"
-    "If the page is open already, use that one. Otherwise stop the {what} where it runs (Ctrl+C) "
-    "and start it again: it prints a new address. {kept}"
+    "If the page is open already, use that one. Otherwise {again} {kept}"
 )
+AGAIN = "stop the {what} where it runs (Ctrl+C) and start it again: it prints a new address."
 
 
 class PageGuard:
@@ -38,10 +38,17 @@ class PageGuard:
         what: The name of the page in error responses; also part of the cookie's name.
         frames: An origin that may be shown in frames; none by default.
         kept: What a restart does not lose, in a sentence for error responses.
+        again: How to get a new address, for error responses; by default by a restart.
     """
 
     def __init__(
-        self, origin: str, *, what: str = "host", frames: str = "", kept: str = ""
+        self,
+        origin: str,
+        *,
+        what: str = "host",
+        frames: str = "",
+        kept: str = "",
+        again: str = "",
     ) -> None:
         self.origin = origin
         self.csrf = secrets.token_urlsafe(24)
@@ -51,7 +58,7 @@ class PageGuard:
         # path, and the cookie is limited to that path.
         self.place = f"/{secrets.token_urlsafe(16)}"
         self._what = what
-        self._words = {"what": what, "kept": kept}
+        self._words = {"what": what, "kept": kept, "again": again or AGAIN.format(what=what)}
         self._token: str | None = secrets.token_urlsafe(24)
         self._cookie = secrets.token_urlsafe(32)
         self._headers = _headers(frames)
@@ -61,6 +68,11 @@ class PageGuard:
         """The address that admits a browser once; used up, it is replaced by a new one."""
         self._token = self._token or secrets.token_urlsafe(24)
         return f"{self.origin}/?token={self._token}"
+
+    def renew(self) -> str:
+        """Return a new address; the one before no longer works, whether it was used or not."""
+        self._token = None
+        return self.entry
 
     async def serve(self, app: Any, scope: Any, receive: Any, send: Any) -> None:
         """Run an ASGI app for admitted requests below the page's path."""

@@ -79,6 +79,10 @@ class PageSite(ABC):
         """The address that admits a browser once; used up, it is replaced by a new one."""
         return self._guard.entry
 
+    def new_entry(self) -> str:
+        """A new address that admits another browser once; an earlier one that is unused ends."""
+        return self._guard.renew()
+
     @property
     def place(self) -> str:
         """The unguessable path of the page."""

@@ -18,6 +18,7 @@ async def serve(
     port: int = 0,
     title: str = "Interlock",
     demo: str = "",
+    again: str = "",
     on_ready: Callable[[HostSite], object] | None = None,
 ) -> None:
     """Serve the page of a host until the task is cancelled, or the process gets a signal to end.
@@ -27,6 +28,7 @@ async def serve(
         port: The port of the page; 0 for any that is free.
         title: The title at the top of the page.
         demo: The note about the demonstration; "" if it is none.
+        again: How to get another address of the page, for error responses.
         on_ready: Called with the page once it listens.
 
     Raises:
@@ -35,6 +37,8 @@ async def serve(
     """
 
     def make(origin: str, frames: str) -> HostSite:
-        return HostSite(host, origin=origin, apps_origin=frames, title=title, demo=demo)
+        return HostSite(
+            host, origin=origin, apps_origin=frames, title=title, demo=demo, again=again
+        )
 
     await serve_site(make, port=port, on_ready=on_ready)

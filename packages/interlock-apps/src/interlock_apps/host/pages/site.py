@@ -21,6 +21,8 @@ from .user import PageUser
 if TYPE_CHECKING:
     from ..app import Host
 
+KEPT = "The log keeps what was said."
+
 
 class HostSite(PageSite):
     """The page of a host, for one person at this machine.
@@ -31,6 +33,7 @@ class HostSite(PageSite):
         apps_origin: The other origin, for MCP Apps; "" for no apps.
         title: The title at the top of the page.
         demo: The note about the demonstration; "" if it is none.
+        again: How to get another address of the page, for error responses; by default by a restart.
     """
 
     def __init__(
@@ -41,6 +44,7 @@ class HostSite(PageSite):
         apps_origin: str = "",
         title: str = "Interlock",
         demo: str = "",
+        again: str = "",
     ) -> None:
         self.host = host
         self.origin = origin
@@ -55,9 +59,7 @@ class HostSite(PageSite):
         self._acts = ActRunner(host, user, self.sandbox)
         super().__init__(
             "interlock_apps.host.pages",
-            guard=PageGuard(
-                origin, what="host", frames=apps_origin, kept="The log keeps what was said."
-            ),
+            guard=PageGuard(origin, what="host", frames=apps_origin, again=again, kept=KEPT),
             feed=self._host_feed,
             routes=[Route("/api/log.jsonl", self._export)],
         )
