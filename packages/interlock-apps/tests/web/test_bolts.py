@@ -33,6 +33,14 @@ async def test_the_address_lets_in_once(site: HostSite) -> None:
     assert site.entry.removeprefix(ORIGIN) != first
 
 
+async def test_a_new_address_ends_the_one_before(site: HostSite) -> None:
+    """Whoever found the unused address has nothing once another one was asked for."""
+    before = site.entry.removeprefix(ORIGIN)
+    after = site.new_entry().removeprefix(ORIGIN)
+    assert (await Browser(site).ask("GET", before)).status == 401
+    assert (await Browser(site).ask("GET", after)).status == 303
+
+
 async def test_the_cookie_is_kept_from_scripts_and_other_sites(site: HostSite) -> None:
     cookie = (
         (await Browser(site).ask("GET", site.entry.removeprefix(ORIGIN)))

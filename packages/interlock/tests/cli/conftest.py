@@ -28,6 +28,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in (
         "XDG_CONFIG_HOME",
         "XDG_DATA_HOME",
+        "XDG_RUNTIME_DIR",
         "CODEX_HOME",
         "APPDATA",
         "LOCALAPPDATA",

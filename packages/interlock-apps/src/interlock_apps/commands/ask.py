@@ -111,8 +111,7 @@ Exit codes:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="FOLDER",
     help=(
-        "With --background: the folder in which that host was started.  "
-        "[this folder, or one above]"
+        "With --background: the folder in which that host was started.  [this folder, or one above]"
     ),
 )
 def ask(
