@@ -6,10 +6,12 @@ import asyncio
 import socket
 import stat
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from interlock.models.scripted import call
 from interlock_apps.host.control import (
     SUFFIX,
     ControlError,
@@ -21,7 +23,7 @@ from interlock_apps.host.control import (
     control_folder,
     find_hosts,
 )
-from tests.host.scene import Sitting, adder, scene
+from tests.host.scene import YES, Sitting, adder, scene
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no Unix sockets")
 
@@ -65,20 +67,17 @@ def test_where_the_sockets_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert control_folder(Path("/data" * 31)) != long
 
 
-async def test_a_run_from_another_program(tmp_path: Path) -> None:
+async def test_a_run_from_another_program() -> None:
     """It is answered in the host: the question comes to its person, and the list says what waits.
     Files are for the owner only, and a dead socket is removed.
     """
-    folder = Path(f"/tmp/interlock-test-{tmp_path.name[-12:]}")
+    folder = Path(tempfile.mkdtemp(prefix="interlock-"))  # tmp_path is too long for a socket
     dead = folder / f"999999{SUFFIX}"
     allowed = asyncio.Event()
 
     async def decide(question: object) -> object:
         await allowed.wait()
         return YES
-
-    from interlock.models.scripted import call
-    from tests.host.scene import YES
 
     answers = (call("adder__add", a=1, b=2), "It is 3.")
     async with scene({"adder": adder()}, *answers, person=Sitting(call=decide)) as it:

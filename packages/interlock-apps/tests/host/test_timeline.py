@@ -170,8 +170,7 @@ async def test_the_timeline_and_the_messages_of_a_real_call() -> None:
         assert (made.label, made.server, made.state, len(made.waited)) == ("buy", "shop", "done", 2)
         assert turn.ended is not None
         rows = it.host.messages.rows(made.id)
-        assert [row["method"] for row in rows if row["kind"] == "request"][0] == "tools/call"
-        assert rows[0]["kind"] == "request"
+        assert (rows[0]["kind"], rows[0]["method"]) == ("request", "tools/call")
         assert rows[-1]["kind"] == "response"
         shown = it.host.messages.message(made.id, rows[0]["number"])
         assert '"thing": "bread"' in shown["text"]

@@ -148,6 +148,8 @@ class ControlSocket:
             listener.close()
             with contextlib.suppress(OSError):
                 self._path.unlink()
+                if self._folder.parent == Path(tempfile.gettempdir()):
+                    self._folder.rmdir()  # unless another host uses it
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request."""

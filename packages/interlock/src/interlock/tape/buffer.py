@@ -25,7 +25,7 @@ MOST_MESSAGES = 20_000
 MOST_EXCERPT = 2_000
 """Messages of one excerpt."""
 _SHARE = 4  # a message larger than this part of the buffer is cut
-_CUT = 64 * 1024  # bytes that are kept of it
+_CUT = 64 * 1024  # bytes that are kept of it at most
 
 
 class _Kept(Struct):
@@ -170,7 +170,8 @@ class TapeBuffer:
 
     def _keep(self, connection: str, sender: Sender, frame: Frame) -> None:
         whole = len(frame) <= self._most_bytes // _SHARE
-        copy = bytes(frame) if whole else bytes(frame[:_CUT])
+        cut = min(_CUT, self._most_bytes // _SHARE)
+        copy = bytes(frame) if whole else bytes(frame[:cut])
         mark = self._mark() if sender == "client" else ""
         with self._lock:
             self._count += 1
