@@ -1,5 +1,5 @@
-"""`python -m benchmarks.hosting`: starting 50 servers with 2,000 tools, finding one of these, and
-entries in a log of 100,000."""
+"""`python -m benchmarks.hosting`: starting 50 servers with 2,000 tools, finding one of these,
+entries in a log of 100,000, and the page of a conversation of 5,000 messages with 500 tools."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ from interlock_apps.host.options import HostOptions
 from tests.host.catalogue import catalogue
 from tests.host.test_finding import WANTED
 
+from .long_conversation import measure_page
+
 ENTRIES = 100_000
 LENGTHS = (10, 100, 1_000, 5_000)  # messages of a conversation
 STEPS = 30
@@ -62,6 +64,7 @@ def main() -> None:
     asyncio.run(_steps())
     asyncio.run(_starting())
     asyncio.run(_log())
+    asyncio.run(measure_page())
 
 
 async def _starting() -> None:

@@ -113,6 +113,7 @@ async def test_a_run_from_another_program() -> None:
         finally:
             await control.aclose()
     assert await asyncio.to_thread(find_hosts, folder) == []
+    folder.mkdir(exist_ok=True)
     folder.chmod(0o755)
     other = ControlSocket(it.host, folder, title="", address=str)
     with pytest.raises(OSError, match="others may open"):

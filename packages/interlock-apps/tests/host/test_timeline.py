@@ -55,7 +55,7 @@ def test_times_of_a_turn() -> None:
     (turn,) = built(
         (10, SAID),
         (11, asked(1)),
-        (13, e.ModelSaid(session="s", model="m", step=1, result=DONE, usage=Usage(100, 7))),
+        (13, e.ModelSaid(session="s", model="m", step=1, result=DONE, usage=Usage(input=100, output=7))),
         (13, proposed("c1")),
         (13, proposed("c2")),
         (13, question("q1", "c1")),
@@ -63,7 +63,7 @@ def test_times_of_a_turn() -> None:
         (20, e.CallEnded(session="s", call="c1", result=RESULT)),
         (21, e.CallEnded(session="s", call="c2", error="It failed.")),
         (21, asked(2)),
-        (25, e.ModelSaid(session="s", model="m", step=2, result=DONE, usage=Usage(200, 5))),
+        (25, e.ModelSaid(session="s", model="m", step=2, result=DONE, usage=Usage(input=200, output=5))),
         (25, e.TurnEnded(session="s", reason="done")),
     )
     assert (turn.label, turn.began, turn.ended) == ("Plan a week", 10, 25)
@@ -111,7 +111,7 @@ EVENTS = st.sampled_from(
     [
         SAID,
         asked(1),
-        e.ModelSaid(session="s", model="m", step=1, result=DONE, usage=Usage(1, 1)),
+        e.ModelSaid(session="s", model="m", step=1, result=DONE, usage=Usage(input=1, output=1)),
         e.ModelFailed(session="s", model="m", step=1, kind="x", words="no"),
         proposed("c1"),
         proposed("c2"),
@@ -124,7 +124,7 @@ EVENTS = st.sampled_from(
         question("q2", "gone"),
         answered("q1"),
         answered("q2", allow=False),
-        e.SampleEnded(session="s", server="shop", question="q2", model="m", usage=Usage(2, 2)),
+        e.SampleEnded(session="s", server="shop", question="q2", model="m", usage=Usage(input=2, output=2)),
         e.ResourceRead(session="s", server="shop", uri="shop://x"),
         e.TurnEnded(session="s", reason="done"),
     ]

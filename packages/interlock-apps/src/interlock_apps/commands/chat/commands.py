@@ -21,6 +21,7 @@ from .focus import LeaveChat, TerminalFocus
 from .output import TerminalOutput, in_line
 from .question_views import annotation_words
 from .results import MediaFiles, whole, yaml_lines
+from .timeline_lines import timeline_lines
 
 COMMANDS = {
     "help": "show this help",
@@ -32,6 +33,7 @@ COMMANDS = {
     "rules": "remembered decisions; /rules forget N removes one",
     "show": "the whole result of the last call; /show N for call N",
     "read": "a resource; /read @SERVER:URI",
+    "timeline": "what each turn did, and how long it took; /timeline N for the last N turns",
     "log": "search the log; /log WORDS",
     "export": "write the log as lines of JSON; /export FILE",
     "sessions": "list all conversations",
@@ -278,6 +280,16 @@ class Commands:
         if not rest.startswith("@"):
             raise CommandError("/read @SERVER:URI")
         await self._talk.read(rest)
+
+    async def _timeline(self, rest: str) -> None:
+        if rest and not (rest.isascii() and rest.isdigit() and int(rest)):
+            raise CommandError("/timeline, or /timeline N for the last N turns")
+        turns = await self._host.timeline(self._talk.session.id)
+        for turn in turns[-int(rest or 1) :]:
+            for text, style in timeline_lines(turn, time.time()):
+                self._terminal.note(text, style)
+        if not turns:
+            self._terminal.note("Nothing has happened in this conversation yet.")
 
     async def _log(self, rest: str) -> None:
         await self._host.log.flush()

@@ -13,7 +13,7 @@ const SHOWN = 2000; // milliseconds for which a revealed item is marked
 
 /** @typedef {{first: number | null, last: number}} Range `first` null: the window follows the end */
 
-/** The range of each conversation. @type {WeakMap<any, import("../kit/kit.js").Signal<Range>>} */
+/** The range of each conversation. @type {WeakMap<any, {value: Range}>} */
 const ranges = new WeakMap();
 
 /** The item that is to be scrolled into view once it has an element. */
@@ -22,7 +22,10 @@ export const wanted = signal(/** @type {any} */ (null));
 /** @param {any} talk */
 export function rangeOf(talk) {
   let found = ranges.get(talk);
-  if (!found) ranges.set(talk, (found = signal(/** @type {Range} */ ({ first: null, last: Infinity }))));
+  if (!found) {
+    found = signal(/** @type {Range} */ ({ first: null, last: Infinity }));
+    ranges.set(talk, found);
+  }
   return found;
 }
 
@@ -35,6 +38,17 @@ export function rangeOf(talk) {
 export function bounds(items, { first, last }) {
   const end = Math.min(last, items.length);
   return [first === null ? Math.max(0, end - STEP) : Math.min(first, end), end];
+}
+
+/**
+ * Earlier items were put before the others: the same ones stay in the window.
+ * @param {any} talk
+ * @param {number} added
+ */
+export function shift(talk, added) {
+  const range = rangeOf(talk);
+  const { first, last } = range.value;
+  if (first !== null) range.value = { first: first + added, last: last + added };
 }
 
 /** Show the end of a conversation again, and follow it. @param {any} talk */
@@ -104,6 +118,7 @@ export function useItemWindow(talk, box, stuck) {
 
   /** Remember where an element in view is, before the window changes. */
   const hold = () => {
+    if (!box.current) return;
     const view = box.current.getBoundingClientRect();
     for (const element of box.current.querySelectorAll("[data-item]")) {
       const { top, bottom } = element.getBoundingClientRect();
@@ -114,14 +129,20 @@ export function useItemWindow(talk, box, stuck) {
     }
   };
 
+  /** Show more items above those that are shown. */
+  const extend = () => {
+    const [from, to] = bounds(talk.items.value, range.value);
+    const top = Math.max(0, from - STEP);
+    const bottom = to - top > MOST ? top + MOST : to;
+    hold();
+    range.value = { first: top, last: bottom >= talk.items.value.length ? Infinity : bottom };
+  };
+
   const scrolled = () => {
     const { scrollTop, scrollHeight, clientHeight } = box.current;
     const below = scrollHeight - scrollTop - clientHeight;
     if (scrollTop < NEARBY && first > 0) {
-      hold();
-      const from = Math.max(0, first - STEP);
-      const to = last - from > MOST ? from + MOST : last;
-      range.value = { first: from, last: to >= items.length ? Infinity : to };
+      extend();
     } else if (below < NEARBY && last < items.length) {
       hold();
       const to = last + STEP;
@@ -130,8 +151,7 @@ export function useItemWindow(talk, box, stuck) {
         last: to >= items.length ? Infinity : to,
       };
     } else if (scrollTop < NEARBY && first === 0 && talk.earlier.value && !stuck.current) {
-      hold();
-      talk.loadEarlier();
+      talk.loadEarlier().then((/** @type {number} */ added) => added && extend());
     } else if (!stuck.current && range.value.first === null) {
       // New items at the end must not take away those that are read.
       range.value = { first, last: range.value.last };

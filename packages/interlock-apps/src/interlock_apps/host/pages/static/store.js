@@ -1,6 +1,7 @@
 // @ts-check
 // The state of the page: the host's state, and the conversations built from events.
 import { batch, computed, signal } from "../kit/kit.js";
+import { shift } from "./item-window.js";
 import { withoutMarked } from "./untrusted-text.js";
 import { Refused, act, line, listen } from "../kit/net.js";
 
@@ -94,7 +95,7 @@ export class Talk {
     this.retriable = signal(/** @type {any} */ (null));
     this.last = 0;
     /** The number of the first entry of the log that is here; 0 for all of the conversation. */
-    this.first = 0;
+    this.first = signal(0);
     /** Whether the conversation has earlier turns. */
     this.earlier = signal(false);
     this.reading = false;
@@ -138,7 +139,7 @@ export class Talk {
       const held = this.held;
       batch(() => {
         this.clear();
-        this.first = first;
+        this.first.value = first;
         this.earlier.value = earlier;
         this.remark.value = remark;
         const made = /** @type {any[]} */ ([]);
@@ -163,19 +164,23 @@ export class Talk {
     if (this.again) await this.load();
   }
 
-  /** Fetch earlier turns, and show them above the others. */
+  /**
+   * Fetch earlier turns, and put them before the others.
+   * @returns {Promise<number>} how many items came
+   */
   async loadEarlier() {
-    if (this.reading || !this.earlier.value || this.loaded.value !== "yes") return;
+    if (this.reading || !this.earlier.value || this.loaded.value !== "yes") return 0;
     this.reading = true;
     try {
       const { notes, first, earlier } = await act("openSession", {
         session: this.id,
         turns: TURNS,
-        before: this.first,
+        before: this.first.value,
       });
-      batch(() => this.prepend(notes, first, earlier));
+      return batch(() => this.prepend(notes, first, earlier));
     } catch (bad) {
       toast("error", bad instanceof Error ? bad.message : String(bad));
+      return 0;
     } finally {
       this.reading = false;
     }
@@ -200,13 +205,16 @@ export class Talk {
         for (const { event, at } of events) TAKE[event.type](this, event, at);
       }
     this.into = null;
-    Object.assign(this, { step, last, failure, first });
+    Object.assign(this, { step, last, failure });
+    this.first.value = first;
     this.running.value = running;
     this.retriable.value = retriable;
     this.remark.value = remark;
     this.earlier.value = earlier;
     this.items.value = [...made, ...this.items.value];
+    shift(this, made.length);
     this.settle();
+    return made.length;
   }
 
   /**

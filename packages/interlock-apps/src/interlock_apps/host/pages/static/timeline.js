@@ -75,7 +75,7 @@ function useTurns(id) {
     const read = async () => {
       timer = 0;
       try {
-        const found = await act("timeline", { session: id, after: talk(id).first });
+        const found = await act("timeline", { session: id, after: talk(id).first.value });
         if (gone) return;
         ahead = found.now - Date.now() / 1000;
         setTurns(found.turns);
@@ -97,7 +97,7 @@ function useTurns(id) {
       window.clearInterval(tick);
       eventListeners.delete(receive);
     };
-  }, [id, talk(id).loaded.value, talk(id).first]);
+  }, [id, talk(id).loaded.value, talk(id).first.value]);
   return { turns, now, words };
 }
 
