@@ -237,8 +237,8 @@ async def test_what_is_typed_waits_while_a_question_is_asked() -> None:
 
 
 async def test_the_commands(tmp_path: Path) -> None:
-    """/help, /servers, /tools, /model, /roots, /rules, /show, /log, /export, /sessions, /new and
-    what is no command.
+    """/help, /servers, /tools, /model, /roots, /rules, /show, /timeline, /log, /export, /sessions,
+    /new and what is no command.
     """
     one = Scripted(call("guide__picture"), "Good.", name="one")
     two = Scripted("Other.", name="two")
@@ -264,6 +264,8 @@ async def test_the_commands(tmp_path: Path) -> None:
             (f"/roots remove '{tmp_path}'", "work in no folder"),
             ("/model two", "❯ two"),
             ("/model three", "There is no model three"),
+            ("/timeline", "calls [^\n]*(?s:.*)call picture · guide"),
+            ("/timeline all", "/timeline N for the last N turns"),
             ("/log picture", "callEnded"),
             (f"/export {tmp_path / 'log.jsonl'}", "entries in"),
             (f"/export {tmp_path / 'log.jsonl'}", "exists"),

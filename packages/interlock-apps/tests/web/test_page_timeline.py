@@ -111,6 +111,7 @@ async def test_runs_and_notifications(chromium: Any) -> None:
         await page.add_init_script(WATCHED)
         await page.reload()
         await page.locator(".side .dot").first.wait_for(state="attached")
+        await page.get_by_role("button", name="Settings", exact=True).click()
         await page.get_by_role("button", name="Notifications").click()
         await page.get_by_label("Show a notification").check()
         await shot(page, "notifications")

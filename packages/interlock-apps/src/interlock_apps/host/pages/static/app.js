@@ -19,7 +19,6 @@ import { Conversation, Welcome } from "./conversation.js";
 import { looks, next } from "../kit/looks.js";
 import { barred, failures, line } from "../kit/net.js";
 import { CallByHand, RootsPanel, RulesPanel, ServerPanel, Side } from "./panels.js";
-import { NotificationsPanel } from "./notify.js";
 import { Prompts } from "./prompts.js";
 import { Question } from "./question.js";
 import { Resources } from "./resources.js";
@@ -59,7 +58,6 @@ const PANELS = {
   rules: ["Rules", RulesPanel],
   timeline: ["Timeline", TimelinePanel],
   runs: ["Runs", RunsPanel],
-  notifications: ["Notifications", NotificationsPanel],
   audit: ["Log", AuditPanel],
 };
 const LOOKS = {

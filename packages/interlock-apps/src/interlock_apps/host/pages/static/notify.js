@@ -117,8 +117,8 @@ function badge() {
     link?.setAttribute("href", waits ? WAITING : ICON);
 }
 
-/** The panel with the switches. */
-export function NotificationsPanel() {
+/** The switches, as a section of the settings. */
+export function NotificationsSection() {
   const { on, sound } = wishes.value;
   const blocked = permission.value === "denied" || permission.value === "none";
   return html`

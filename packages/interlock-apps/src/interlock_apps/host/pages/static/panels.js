@@ -662,7 +662,6 @@ const PANELS = [
   ["rules", "rule", "Rules"],
   ["runs", "talk", "Runs"],
   ["timeline", "wait", "Timeline"],
-  ["notifications", "bell", "Notifications"],
   ["audit", "list", "Log"],
 ];
 

@@ -1,6 +1,7 @@
 // @ts-check
 // The settings: a view in the place of the conversation, with a section for each subject.
 import { Icon, IconButton, cls, html, useEffect, useRef } from "../kit/kit.js";
+import { NotificationsSection } from "./notify.js";
 import { ModelsSection } from "./settings-models.js";
 import { ServersSection } from "./settings-servers.js";
 import { setup, settings } from "./store.js";
@@ -15,6 +16,7 @@ import { setup, settings } from "./store.js";
 export const SECTIONS = [
   { id: "servers", title: "Servers", icon: "server", view: ServersSection, configures: true },
   { id: "models", title: "Models", icon: "talk", view: ModelsSection, configures: true },
+  { id: "notifications", title: "Notifications", icon: "bell", view: NotificationsSection },
 ];
 
 /** The sections that this host has. */

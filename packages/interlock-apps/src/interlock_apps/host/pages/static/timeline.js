@@ -17,7 +17,7 @@ import {
 import { KINDS, MessageView, isRetry } from "../kit/message-view.js";
 import { act } from "../kit/net.js";
 import { reveal } from "./item-window.js";
-import { current, eventListeners, panel, talk } from "./store.js";
+import { current, eventListeners, panel, settings, talk } from "./store.js";
 
 /**
  * @typedef {object} Entry
@@ -168,6 +168,7 @@ function EntryRow({ entry, turn, now, id }) {
   const name = useId();
   const go = () => {
     if (NARROW.matches) panel.value = null;
+    settings.value = "";
     reveal(talk(id), entry);
   };
   return html`
