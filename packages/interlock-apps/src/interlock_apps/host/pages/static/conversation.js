@@ -433,8 +433,8 @@ export function Conversation({ id }) {
     down();
   };
   useLayoutEffect(() => {
-    stuck.current = true;
-    down();
+    // Unless an entry of the timeline was opened together with the conversation.
+    if (stuck.current) down();
     const grown = new ResizeObserver(() => {
       const question = document.activeElement?.closest(".log [data-question]");
       if (stuck.current && question && question === document.activeElement)
