@@ -63,5 +63,5 @@ async def test_another_address_and_a_run(home: Path, everyday: Path) -> None:
 def test_no_host_is_running(home: Path, interlock: Command) -> None:
     """The command says how to start one."""
     ended = interlock("host", "--new-address")
-    assert ended.code == 4
-    assert "No host is running. Start one with `interlock host`." in ended.err
+    assert ended.exit_code == 4
+    assert "No host is running. Start one with `interlock host`." in ended.stderr

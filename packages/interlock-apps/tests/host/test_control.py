@@ -14,10 +14,10 @@ import pytest
 from interlock.models.scripted import call
 from interlock_apps.host.control import (
     SUFFIX,
-    ControlError,
-    ControlRequest,
-    ControlSocket,
     HostDescription,
+    HostRequest,
+    HostSocket,
+    HostUnreachable,
     ask_host,
     choose_host,
     control_folder,
@@ -48,9 +48,9 @@ def test_the_host_of_a_folder(hosts: list[HostDescription], here: str, chosen: s
 
 def test_no_host_or_too_many() -> None:
     """Of two in one folder it is the newer one; elsewhere they are listed."""
-    with pytest.raises(ControlError, match="No host is running"):
+    with pytest.raises(HostUnreachable, match="No host is running"):
         choose_host([], Path("/a"))
-    with pytest.raises(ControlError, match="--folder:\n  /a .*\n  /b "):
+    with pytest.raises(HostUnreachable, match="--folder:\n  /a .*\n  /b "):
         choose_host([at("/a"), at("/b")], Path("/c"))
     assert choose_host([at("/a", 1, 5), at("/a", 2, 3)], Path("/a")).pid == 3
 
@@ -60,7 +60,7 @@ def test_where_the_sockets_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     runtime = tmp_path / "r"
     runtime.mkdir()
     monkeypatch.setenv("XDG_RUNTIME_DIR", "/nowhere")
-    assert control_folder(Path("/data")) == Path("/data/run")
+    assert control_folder(Path("/data")) == Path("/data/hosts")
     long = control_folder(Path("/data" * 30))
     assert len(str(long)) < 90
     assert control_folder(Path("/data" * 30)) == long
@@ -81,7 +81,7 @@ async def test_a_run_from_another_program() -> None:
 
     answers = (call("adder__add", a=1, b=2), "It is 3.")
     async with scene({"adder": adder()}, *answers, person=Sitting(call=decide)) as it:
-        control = ControlSocket(it.host, folder, title="Test", address=lambda: "http://new")
+        control = HostSocket(it.host, folder, title="Test", address=lambda: "http://new")
         await control.open()
         try:
             assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -94,7 +94,7 @@ async def test_a_run_from_another_program() -> None:
             assert (found.folder, found.title) == (str(Path.cwd()), "Test")
 
             async def send(**given: str) -> object:
-                request = ControlRequest(**given)  # type: ignore[arg-type]  # one of its commands
+                request = HostRequest(**given)  # type: ignore[arg-type]  # one of its commands
                 return await asyncio.to_thread(ask_host, folder, found, request)
 
             assert (await send(command="address")).address == "http://new"  # type: ignore[attr-defined]  # a response
@@ -106,16 +106,16 @@ async def test_a_run_from_another_program() -> None:
             allowed.set()
             await it.until(lambda: it.host.runs()[0].state == "done")
             assert it.host.sessions[session].messages[-1].content[0].text == "It is 3."
-            with pytest.raises(ControlError, match="empty"):
+            with pytest.raises(HostUnreachable, match="empty"):
                 await send(command="ask", text=" ")
-            with pytest.raises(ControlError, match="no model"):
+            with pytest.raises(HostUnreachable, match="no model"):
                 await send(command="ask", text="x", model="other")
         finally:
             await control.aclose()
     assert await asyncio.to_thread(find_hosts, folder) == []
     folder.mkdir(exist_ok=True)
     folder.chmod(0o755)
-    other = ControlSocket(it.host, folder, title="", address=str)
+    other = HostSocket(it.host, folder, title="", address=str)
     with pytest.raises(OSError, match="others may open"):
         await other.open()
     folder.rmdir()

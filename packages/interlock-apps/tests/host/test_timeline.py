@@ -20,11 +20,17 @@ SAID = e.PersonSaid(
     session="s", messages=(SamplingMessage(role="user", content=TextContent("Plan\na  week")),)
 )
 DONE = CreateMessageResult(role="assistant", content=TextContent("ok"), model="m")
+USED = Usage(input=2, output=2)
 RESULT = CallToolResult(content=[TextContent("done")])
 
 
 def asked(step: int) -> e.ModelAsked:
     return e.ModelAsked(session="s", model="m", step=step, messages=1, tools=0, tokens=10)
+
+
+def said(step: int, input: int, output: int) -> e.ModelSaid:
+    used = Usage(input=input, output=output)
+    return e.ModelSaid(session="s", model="m", step=step, result=DONE, usage=used)
 
 
 def built(*events: tuple[float, Any], now: float = 100.0) -> list[TimelineTurn]:
@@ -55,7 +61,12 @@ def test_times_of_a_turn() -> None:
     (turn,) = built(
         (10, SAID),
         (11, asked(1)),
-        (13, e.ModelSaid(session="s", model="m", step=1, result=DONE, usage=Usage(input=100, output=7))),
+        (
+            13,
+            e.ModelSaid(
+                session="s", model="m", step=1, result=DONE, usage=Usage(input=100, output=7)
+            ),
+        ),
         (13, proposed("c1")),
         (13, proposed("c2")),
         (13, question("q1", "c1")),
@@ -63,7 +74,12 @@ def test_times_of_a_turn() -> None:
         (20, e.CallEnded(session="s", call="c1", result=RESULT)),
         (21, e.CallEnded(session="s", call="c2", error="It failed.")),
         (21, asked(2)),
-        (25, e.ModelSaid(session="s", model="m", step=2, result=DONE, usage=Usage(input=200, output=5))),
+        (
+            25,
+            e.ModelSaid(
+                session="s", model="m", step=2, result=DONE, usage=Usage(input=200, output=5)
+            ),
+        ),
         (25, e.TurnEnded(session="s", reason="done")),
     )
     assert (turn.label, turn.began, turn.ended) == ("Plan a week", 10, 25)
@@ -111,7 +127,7 @@ EVENTS = st.sampled_from(
     [
         SAID,
         asked(1),
-        e.ModelSaid(session="s", model="m", step=1, result=DONE, usage=Usage(input=1, output=1)),
+        said(1, 1, 1),
         e.ModelFailed(session="s", model="m", step=1, kind="x", words="no"),
         proposed("c1"),
         proposed("c2"),
@@ -124,7 +140,9 @@ EVENTS = st.sampled_from(
         question("q2", "gone"),
         answered("q1"),
         answered("q2", allow=False),
-        e.SampleEnded(session="s", server="shop", question="q2", model="m", usage=Usage(input=2, output=2)),
+        e.SampleEnded(
+            session="s", server="shop", question="q2", model="m", usage=Usage(input=2, output=2)
+        ),
         e.ResourceRead(session="s", server="shop", uri="shop://x"),
         e.TurnEnded(session="s", reason="done"),
     ]

@@ -9,6 +9,7 @@ import pytest
 
 from interlock import Context, Server
 from interlock.models.scripted import call
+from interlock_apps.fleet.events import QuestionAsked
 from tests.web.stage import TELEPHONE, say, shot, staged
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
@@ -140,11 +141,10 @@ async def test_a_run_while_no_page_is_open(chromium: Any) -> None:
     """It starts, waits at its question, and goes on when a page is opened and answers."""
     async with staged(chromium, *BUYS, servers={"shop": shop}) as stage:
         asked = asyncio.Event()
-        stage.host.listen(lambda noted: asked.set() if stage.host.questions else None)
+        stage.host.listen(lambda noted: isinstance(noted.event, QuestionAsked) and asked.set())
         session = stage.host.start_run("Buy bread")
-        while not stage.host.questions:
-            asked.clear()
-            await asyncio.wait_for(asked.wait(), 60)
+        await asyncio.wait_for(asked.wait(), 60)
+        await asyncio.sleep(0)  # the question is open once it was published
         assert stage.host.runs()[0].state == "waiting"
         page = await stage.page()
         await page.get_by_role("button", name="Go there").click()

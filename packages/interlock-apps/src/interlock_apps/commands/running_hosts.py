@@ -14,9 +14,9 @@ from interlock.cli.screen import shown
 from interlock.cli.user_folder import user_folder
 
 from ..host.control import (
-    ControlError,
-    ControlRequest,
-    ControlResponse,
+    HostRequest,
+    HostResponse,
+    HostUnreachable,
     ask_host,
     choose_host,
     control_folder,
@@ -26,6 +26,12 @@ from ..host.control import (
 Answer = TypeVar("Answer")
 
 
+class _NoHost(click.ClickException):
+    """No host can be reached."""
+
+    exit_code = exits.UNREACHABLE
+
+
 def sockets_folder() -> Path:
     """The folder of the control sockets of this user's hosts."""
     return control_folder(user_folder())
@@ -33,7 +39,7 @@ def sockets_folder() -> Path:
 
 def print_address(folder: Path | None, opens: bool) -> None:
     """Print a new one-time address of a running host; exit with an error message if none runs."""
-    address = send(folder, ControlRequest("address")).address
+    address = send(folder, HostRequest("address")).address
     click.echo(f"Open {click.style(address, bold=True)}")
     click.echo("The address works once, on this machine only.")
     if opens:
@@ -42,7 +48,7 @@ def print_address(folder: Path | None, opens: bool) -> None:
 
 def print_runs(folder: Path | None) -> None:
     """Print the runs of a running host, one a line: id, state, since when, title."""
-    runs = send(folder, ControlRequest("runs")).runs
+    runs = send(folder, HostRequest("runs")).runs
     if not runs:
         click.echo("Nothing runs in this host yet.")
     for run in runs:
@@ -53,10 +59,10 @@ def print_runs(folder: Path | None) -> None:
 
 def give_run(folder: Path | None, text: str, model: str) -> str:
     """Give a run to a running host; return the id of its conversation."""
-    return send(folder, ControlRequest("ask", text=text, model=model)).session
+    return send(folder, HostRequest("ask", text=text, model=model)).session
 
 
-def send(folder: Path | None, request: ControlRequest) -> ControlResponse:
+def send(folder: Path | None, request: HostRequest) -> HostResponse:
     """Send a request to the host of a folder.
 
     Exits with `exits.UNREACHABLE` and an error message if there is none.
@@ -65,7 +71,5 @@ def send(folder: Path | None, request: ControlRequest) -> ControlResponse:
     try:
         host = choose_host(find_hosts(sockets), (folder or Path.cwd()).resolve())
         return ask_host(sockets, host, request)
-    except ControlError as bad:
-        error = click.ClickException(str(bad))
-        error.exit_code = exits.UNREACHABLE
-        raise error from None
+    except HostUnreachable as bad:
+        raise _NoHost(str(bad)) from None

@@ -17,7 +17,7 @@ from interlock.cli.screen import note
 
 from ..fleet.log import LogError
 from ..host.app import Host
-from ..host.control import ControlSocket
+from ..host.control import HostSocket
 from .host_factory import follow, host_of
 from .need_web import need_web
 from .options import given_of, with_host_options
@@ -131,7 +131,7 @@ def run_pages(
             await _first(
                 serving, listening.wait()
             )  # servers start only once the page can be opened
-            control = ControlSocket(
+            control = HostSocket(
                 host, sockets_folder(), title=title, address=lambda: sites[0].new_entry()
             )
             try:

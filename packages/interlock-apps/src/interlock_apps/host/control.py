@@ -35,7 +35,7 @@ _LONGEST = 100  # bytes of the path of a socket; systems allow from 104 to 108
 _MOST_BYTES = 1024 * 1024  # of a request
 
 
-class ControlRequest(Struct):
+class HostRequest(Struct):
     """A request to a host.
 
     Attributes:
@@ -68,7 +68,7 @@ class HostDescription(Struct):
     began: float
 
 
-class ControlResponse(Struct, omit_defaults=True):
+class HostResponse(Struct, omit_defaults=True):
     """The response; `error` says why there is nothing else."""
 
     host: HostDescription | None = None
@@ -78,12 +78,12 @@ class ControlResponse(Struct, omit_defaults=True):
     error: str = ""
 
 
-class ControlError(Exception):
+class HostUnreachable(Exception):
     """A host cannot be reached, or refuses a request; the message is for the person."""
 
 
-_decode = msgspec.json.Decoder(ControlRequest).decode
-_decode_response = msgspec.json.Decoder(ControlResponse).decode
+_decode = msgspec.json.Decoder(HostRequest).decode
+_decode_response = msgspec.json.Decoder(HostResponse).decode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -94,7 +94,8 @@ def control_folder(data: Path) -> Path:
         data: The user's data folder, for systems without a runtime folder.
     """
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    folder = Path(runtime, "interlock") if runtime and Path(runtime).is_dir() else data / "run"
+    base = Path(runtime, "interlock") if runtime and Path(runtime).is_dir() else data
+    folder = base / "hosts"
     if len(os.fsencode(folder / f"{2**22}{SUFFIX}")) <= _LONGEST:
         return folder
     # A path that is too long for a socket: a folder beside the temporary files, with a name that
@@ -103,7 +104,7 @@ def control_folder(data: Path) -> Path:
     return Path(tempfile.gettempdir(), f"interlock-{os.getuid()}-{name}")
 
 
-class ControlSocket:
+class HostSocket:
     """The control socket of this process.
 
     Args:
@@ -156,27 +157,27 @@ class ControlSocket:
         try:
             response = self._answer(_decode(await reader.readline()))
         except (ValueError, msgspec.MsgspecError) as bad:
-            response = ControlResponse(error=str(bad))
+            response = HostResponse(error=str(bad))
         with contextlib.suppress(OSError):
             writer.write(_encode(response) + b"\n")
             await writer.drain()
         writer.close()
 
-    def _answer(self, request: ControlRequest) -> ControlResponse:
+    def _answer(self, request: HostRequest) -> HostResponse:
         match request.command:
             case "describe":
                 servers = list(self._host.hub.servers)
                 described = HostDescription(
                     os.getpid(), self._here, self._title, servers, self._began
                 )
-                return ControlResponse(host=described)
+                return HostResponse(host=described)
             case "address":
-                return ControlResponse(address=self._address())
+                return HostResponse(address=self._address())
             case "ask":
                 session = self._host.start_run(request.text, model=request.model)
-                return ControlResponse(session=session.id)
+                return HostResponse(session=session.id)
             case "runs":
-                return ControlResponse(runs=self._host.runs())
+                return HostResponse(runs=self._host.runs())
 
 
 def find_hosts(folder: Path) -> list[HostDescription]:
@@ -188,8 +189,8 @@ def find_hosts(folder: Path) -> list[HostDescription]:
         return []
     for path in paths:
         if path.suffix == SUFFIX and path.stem.isdecimal():
-            with contextlib.suppress(ControlError):
-                answer = _ask(path, ControlRequest("describe"))
+            with contextlib.suppress(HostUnreachable):
+                answer = _ask(path, HostRequest("describe"))
                 if answer.host is not None:
                     found.append(answer.host)
     return found
@@ -200,10 +201,10 @@ def choose_host(hosts: Sequence[HostDescription], here: Path) -> HostDescription
     the only host, if there is one only.
 
     Raises:
-        ControlError: There is no host, or several to choose from.
+        HostUnreachable: There is no host, or several to choose from.
     """
     if not hosts:
-        raise ControlError("No host is running. Start one with `interlock host`.")
+        raise HostUnreachable("No host is running. Start one with `interlock host`.")
     near = [one for one in hosts if here.is_relative_to(one.folder)]
     if near:
         longest = max(len(Path(one.folder).parts) for one in near)
@@ -213,22 +214,24 @@ def choose_host(hosts: Sequence[HostDescription], here: Path) -> HostDescription
     if len(hosts) == 1:
         return hosts[0]
     listed = "\n".join(f"  {one.folder} ({one.title}, process {one.pid})" for one in hosts)
-    raise ControlError(f"Several hosts are running. Name the folder of one by --folder:\n{listed}")
+    raise HostUnreachable(
+        f"Several hosts are running. Name the folder of one by --folder:\n{listed}"
+    )
 
 
-def ask_host(folder: Path, host: HostDescription, request: ControlRequest) -> ControlResponse:
+def ask_host(folder: Path, host: HostDescription, request: HostRequest) -> HostResponse:
     """Send a request to a host.
 
     Raises:
-        ControlError: It cannot be reached, or refuses the request.
+        HostUnreachable: It cannot be reached, or refuses the request.
     """
     answer = _ask(folder / f"{host.pid}{SUFFIX}", request)
     if answer.error:
-        raise ControlError(answer.error)
+        raise HostUnreachable(answer.error)
     return answer
 
 
-def _ask(path: Path, request: ControlRequest) -> ControlResponse:
+def _ask(path: Path, request: HostRequest) -> HostResponse:
     with socket.socket(socket.AF_UNIX) as link:
         link.settimeout(SECONDS)
         try:
@@ -237,16 +240,16 @@ def _ask(path: Path, request: ControlRequest) -> ControlResponse:
             with link.makefile("rb") as file:
                 line = file.readline()
         except TimeoutError:
-            raise ControlError(f"The host with the socket {path} does not answer.") from None
+            raise HostUnreachable(f"The host with the socket {path} does not answer.") from None
         except (ConnectionRefusedError, FileNotFoundError):
             path.unlink(missing_ok=True)
-            raise ControlError("The host has ended.") from None
+            raise HostUnreachable("The host has ended.") from None
         except OSError as bad:
-            raise ControlError(f"{path} cannot be used: {bad.strerror}.") from None
+            raise HostUnreachable(f"{path} cannot be used: {bad.strerror}.") from None
     try:
         return _decode_response(line)
     except msgspec.MsgspecError:
-        raise ControlError(
+        raise HostUnreachable(
             f"The host with the socket {path} ended, or is of another version."
         ) from None
 

@@ -202,6 +202,7 @@ class TimelineBuilder:
         self._tasks.discard(call)
         found.ended = at
         found.state = state
+        found.waited = [(since, until or at) for since, until in found.waited]
 
     def _reopen(self, call: str) -> None:
         self._tasks.add(call)
@@ -217,7 +218,8 @@ class TimelineBuilder:
         asked.call = question.call
         asked.waited = [(at, None)]
         self._questions[question.id] = asked
-        if (call := self._calls.get(question.call)) is not None:
+        call = self._calls.get(question.call)
+        if call is not None and call.ended is None:
             call.waited = [*call.waited, (at, None)]
 
     def _answer(self, event: e.QuestionAnswered, at: float) -> None:

@@ -28,7 +28,7 @@ _SHARE = 4  # a message larger than this part of the buffer is cut
 _CUT = 64 * 1024  # bytes that are kept of it at most
 
 
-class _Kept(Struct):
+class _BufferedMessage(Struct):
     """One message. It is redacted when it is read, so that recording costs next to nothing."""
 
     number: int
@@ -101,7 +101,7 @@ class TapeBuffer:
         self._mark = mark
         self._clock = clock
         self._lock = threading.Lock()
-        self._kept: deque[_Kept] = deque()
+        self._kept: deque[_BufferedMessage] = deque()
         self._bytes = 0
         self._count = 0
         self._connections = 0
@@ -153,7 +153,7 @@ class TapeBuffer:
         if first is None:
             return None
         connection = kept[first].connection
-        chosen = []
+        chosen: list[_BufferedMessage] = []
         for one in kept[first:]:
             if one.connection != connection:
                 continue
@@ -176,7 +176,7 @@ class TapeBuffer:
         with self._lock:
             self._count += 1
             at = self._clock()
-            self._kept.append(_Kept(self._count, connection, sender, copy, at, mark))
+            self._kept.append(_BufferedMessage(self._count, connection, sender, copy, at, mark))
             self._bytes += len(copy)
             while self._bytes > self._most_bytes or len(self._kept) > self._most_messages:
                 self._bytes -= len(self._kept.popleft().frame)

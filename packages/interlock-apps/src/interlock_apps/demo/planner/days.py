@@ -288,7 +288,8 @@ def _single(text: str, after: dt.date, found: Days, year: int | None = None) -> 
     """One day; without a year it is the next one from `after`, or the one in `year`."""
     words = text.lower().replace(",", " ")
     if re.fullmatch(_ISO, words):
-        return _day(*(int(part) for part in words.split("-")), found)
+        year_number, month_number, day = (int(part) for part in words.split("-"))
+        return _day(year_number, month_number, day, found)
     if re.fullmatch(_SLASH, words):
         return _numeric(words, found)
     relative = _relative(words, after)

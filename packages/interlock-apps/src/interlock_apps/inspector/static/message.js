@@ -220,9 +220,12 @@ export function MessagePanel() {
       </header>
       <div class="panel-body">
         ${refused && html`<p class="bad"><${Say} text=${refused} /></p>`}
-        ${message && html`<${MessageView} key=${key} message=${message} onOpen=${open}>
+        ${
+          message &&
+          html`<${MessageView} key=${key} message=${message} onOpen=${open}>
           <${Tools} message=${message} />
-        <//>`}
+        <//>`
+        }
       </div>
     </aside>
   `;

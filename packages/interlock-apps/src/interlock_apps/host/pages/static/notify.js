@@ -43,7 +43,8 @@ function wish(change) {
 
 /** Switch notifications on, if the browser allows it, or off. @param {boolean} on */
 async function turn(on) {
-  if (on && permission.value === "default") permission.value = await Notification.requestPermission();
+  if (on && permission.value === "default")
+    permission.value = await Notification.requestPermission();
   wish({ on: on && permission.value === "granted" });
 }
 
@@ -153,8 +154,7 @@ export function NotificationsSection() {
         `
       }
       ${
-        permission.value === "none" &&
-        html`<p class="quiet">This browser has no notifications.</p>`
+        permission.value === "none" && html`<p class="quiet">This browser has no notifications.</p>`
       }
     </div>
   `;
