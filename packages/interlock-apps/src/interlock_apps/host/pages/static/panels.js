@@ -660,8 +660,8 @@ export function RulesPanel() {
 const PANELS = [
   ["roots", "folder", "Folders"],
   ["rules", "rule", "Rules"],
-  ["runs", "talk", "Runs"],
-  ["timeline", "wait", "Timeline"],
+  ["runs", "play", "Runs"],
+  ["timeline", "clock", "Timeline"],
   ["audit", "list", "Log"],
 ];
 

@@ -55,7 +55,7 @@ const NARROW = window.matchMedia("(max-width: 760px)");
 /** @type {Record<string, any>} */
 const ICONS = {
   said: "talk",
-  model: "prompt",
+  model: "spark",
   call: "tool",
   question: "ask",
   sample: "talk",
@@ -248,7 +248,7 @@ function Messages({ entry, ended }) {
                   ${row.kind !== "request" && row.kind !== "notification" ? " answer" : ""}
                   ${isRetry(row) ? " again" : ""}
                 </span>
-                <span class="quiet">+${took(Math.max(0, row.at - first))}</span>
+                ${row.at > first && html`<span class="quiet">+${took(row.at - first)}</span>`}
               </button>
               ${
                 row.number === shown &&
