@@ -243,8 +243,8 @@ UPWARDS = """async () => {
     await rest();
     return first.getBoundingClientRect().top - before;
 }"""
-"""Scrolls to the beginning of what has elements, and waits until there are earlier ones; how far the
-first one has moved in the view."""
+"""Scrolls to the beginning of what has elements, and waits until there are earlier ones; how far
+the first one has moved in the view."""
 
 
 async def test_five_hundred_messages_stay_usable(chromium: Any) -> None:
