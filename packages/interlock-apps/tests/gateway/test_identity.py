@@ -17,9 +17,11 @@ import pytest
 from interlock import Answers, Client, Context, HttpFetch, McpError, Principal, Request, Server
 from interlock.auth import Guard, Jwt
 from interlock.store import MemoryVault
+from interlock_apps.gateway.connect_page import ConnectPage
+from interlock_apps.gateway.identity import ConnectRecords, ConnectTicket
 from interlock_apps.gateway.program import Gateway
 from interlock_apps.gateway.settings import settings_from_config
-from interlock_issuer import Issuer
+from interlock_issuer import Issuer, User
 from tests.auth.served import guarded, served
 from tests.gateway.behind import names_of, settings_of
 from tests.issuer.office import Willing
@@ -56,14 +58,22 @@ class Browser:
             name: unescape(value)
             for name, value in re.findall(r'name="(\w+)" value="([^"]*)"', page)
         }
-        status, location, page = await self.request("POST", url.partition("?")[0], form)
-        assert status == 303, page
-        return location
+        status, _, page = await self.request("POST", url.partition("?")[0], form)
+        found = re.search(r'http-equiv="refresh" content="0;url=([^"]+)"', page)
+        assert status == 200 and found, page
+        return unescape(found[1])
+
+    async def follow(self, url: str) -> tuple[int, str]:
+        """Follow redirects. Returns the status and the text of the last page."""
+        while True:
+            status, location, text = await self.request("GET", url)
+            if not location:
+                return status, text
+            url = location
 
     async def log_in(self, url: str) -> str:
         """Go the whole way. Returns the text of the last page."""
-        _, back, _ = await self.request("GET", await self.press(url))
-        return (await self.request("GET", back))[2]
+        return (await self.follow(await self.press(url)))[1]
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -78,17 +88,28 @@ class Town:
         url: The URL of the gateway.
         people: Who logs in at the server.
         vault: The tokens of the gateway.
+        issuer: The authorization server that guards the gateway.
+        staff: Who logs in at that one.
     """
 
-    def __init__(self, gateway: Gateway, url: str, people: Willing, vault: MemoryVault) -> None:
+    def __init__(
+        self,
+        gateway: Gateway,
+        url: str,
+        people: Willing,
+        vault: MemoryVault,
+        issuer: str = "https://login.example",
+    ) -> None:
         self.gateway = gateway
         self.url = url
         self.people = people
         self.vault = vault
+        self.issuer = issuer
+        self.staff = Willing()
 
     def client(self, subject: str, visit: Any = None, **options: Any) -> Client:
         """Return a client of a principal, whose person does `visit` with an address."""
-        who = Principal(subject=subject, issuer="https://login.example", client="c")
+        who = Principal(subject=subject, issuer=self.issuer, client="c")
         answers = None if visit is None else Answers(elicit=visit)
         return Client(
             self.gateway.server.transport(principal=who), answers=answers, timeout=20, **options
@@ -135,6 +156,36 @@ async def town(*, over_stdio: bool = False) -> AsyncIterator[Town]:
             return
         async with gateway.server.serve_http(port=ports[2], guard=gateway.front()):
             yield there
+
+
+@asynccontextmanager
+async def guarded_town() -> AsyncIterator[Town]:
+    """The same with a guard: people log in at its authorization server first."""
+    people = Willing()
+    ports = [free_port() for _ in range(4)]
+    at, behind, front, login = (f"http://127.0.0.1:{port}" for port in ports)
+    issuer = Issuer(at, people, vault=MemoryVault(), resources=[f"{behind}/mcp"])
+    guard = Guard(Jwt(at), resource=f"{behind}/mcp")
+    text = f"""
+    [listen]
+    http = ":{ports[2]}"
+    guard = "{login}"
+    [servers.crm]
+    url = "{behind}/mcp"
+    identity = "user"
+    """
+    vault = MemoryVault()
+    gateway = Gateway(settings_of(text), vault=vault)
+    there = Town(gateway, front, people, vault, login)
+    there.staff.person = User("ada", "Ada")
+    entrance = Issuer(login, there.staff, vault=MemoryVault(), resources=[f"{front}/mcp"])
+    async with (
+        served(issuer, ports[0]),
+        guarded(crm(), guard, ports[1]),
+        served(entrance, ports[3]),
+        gateway.server.serve_http(port=ports[2], guard=gateway.front()),
+    ):
+        yield there
 
 
 @asynccontextmanager
@@ -214,6 +265,14 @@ async def test_a_client_that_cannot_be_asked_gets_the_address() -> None:
         assert (await ada.call_tool("crm__who")).text == "anna"
 
 
+async def address_for(client: Client) -> str:
+    """Return the connect page that a client gets which cannot be asked."""
+    with pytest.raises(McpError) as raised:
+        await client.call_tool("crm__who")
+    address: str = raised.value.data["url"]
+    return address
+
+
 async def until_connected(client: Client) -> None:
     """Wait until the login that another call began has ended."""
     while True:
@@ -249,9 +308,7 @@ async def test_a_link_works_once_and_only_in_the_browser_that_began() -> None:
         browser() as other,
         there.client("ada") as ada,
     ):
-        with pytest.raises(McpError) as raised:
-            await ada.call_tool("crm__who")
-        address = raised.value.data["url"]
+        address = await address_for(ada)
         page = (await mine.request("GET", address))[2]
         assert "ada" in page  # the page names whose the account becomes
         leads_to = await mine.press(address)
@@ -267,9 +324,7 @@ async def test_a_link_works_once_and_only_in_the_browser_that_began() -> None:
 
 async def test_a_form_of_another_site_is_refused() -> None:
     async with town() as there, browser() as mine, there.client("ada") as ada:
-        with pytest.raises(McpError) as raised:
-            await ada.call_tool("crm__who")
-        address = raised.value.data["url"]
+        address = await address_for(ada)
         ticket = address.partition("ticket=")[2]
         post = f"{there.url}/connect/crm"
         assert (await mine.request("POST", post, {"ticket": ticket}))[0] == 403
@@ -282,6 +337,69 @@ async def test_a_form_of_another_site_is_refused() -> None:
         for wrong in ("", "?ticket=none"):
             assert (await mine.request("GET", f"{post}{wrong}"))[0] == 404
         assert (await mine.request("GET", f"{there.url}/connect/other?ticket={ticket}"))[0] == 404
+
+
+async def test_with_a_guard_the_person_has_to_be_the_principal() -> None:
+    """The confused deputy: mallory gets ada to open a link, or opens one of hers."""
+    pages: list[str] = []
+    async with guarded_town() as there, browser() as mine, browser() as hers:
+        async with there.client("mallory") as mallory:
+            address = await address_for(mallory)
+            status, text = await mine.follow(await mine.press(address))  # ada is logged in here
+            assert status == 403
+            assert "logged in as <strong>ada</strong>" in text
+            assert "Nothing was connected" in text
+            there.staff.will = "deny"
+            assert "was declined" in await mine.log_in(address)
+            there.staff.will = "grant"
+            assert there.people.begun == []  # nobody reached the server's authorization server
+            with pytest.raises(McpError, match="not connected"):
+                await mallory.call_tool("crm__who")
+        async with there.client("ada", visiting(mine, pages)) as ada:
+            assert (await ada.call_tool("crm__who")).text == "anna"
+            assert "Connected" in pages[0]
+        assert len(there.people.begun) == 1
+        while any("connect page" in name for name in await there.vault.keys("oauth grant")):
+            await asyncio.sleep(0.01)  # the token that said who she is is revoked
+        # The redirect that says who somebody is counts in the browser that began, and once.
+        async with there.client("eve") as eve:
+            there.staff.person = User("eve", "Eve")
+            _, back, _ = await hers.request("GET", await hers.press(await address_for(eve)))
+            assert urlsplit(back).path == "/connect/-/callback"
+            assert (await mine.request("GET", back))[0] == 403
+            status, onward, _ = await hers.request("GET", back)
+            assert (status, urlsplit(onward).path) == (303, "/authorize")
+            assert (await hers.request("GET", back))[0] == 403
+
+
+async def test_nobody_connects_while_the_authorization_server_of_the_guard_is_down() -> None:
+    port = free_port()
+    text = f"""
+    [listen]
+    http = ":{port}"
+    guard = "http://127.0.0.1:{free_port()}"
+    [servers.crm]
+    url = "http://127.0.0.1:1/mcp"
+    identity = "user"
+    """
+    vault = MemoryVault()
+    gateway = Gateway(settings_of(text), vault=vault)
+    async with gateway.lifespan(gateway.server), browser() as mine:
+        record = ConnectTicket(
+            server="crm", principal="p", subject="ada", url="https://crm.example", state="s"
+        )
+        await ConnectRecords(vault).offer("ticket", record)
+        async with served(gateway.connect_app, port) as url:
+            _, _, page = await mine.request("GET", f"{url}/connect/crm?ticket=ticket")
+            form = dict(re.findall(r'name="(\w+)" value="([^"]*)"', page))
+            status, _, page = await mine.request("POST", f"{url}/connect/crm", form)
+            assert status == 503
+            assert "cannot find out who you are" in page
+
+
+def test_the_cookie_of_a_public_gateway_cannot_come_from_another_host() -> None:
+    page = ConnectPage(ConnectRecords(MemoryVault()), "https://mcp.example.com")
+    assert page._cookie == "__Host-interlock-connect"
 
 
 async def test_two_calls_share_one_login() -> None:

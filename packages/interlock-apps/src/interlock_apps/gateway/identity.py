@@ -15,6 +15,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from urllib.parse import parse_qsl, urlsplit
+from weakref import WeakValueDictionary
 
 import msgspec
 from msgspec import Struct
@@ -25,6 +26,8 @@ from interlock.auth import Denied, Headless, OAuth, Unauthorized
 from interlock.configs import Entry
 from interlock.store import StoreError, Vault
 
+from .asked import client_of
+
 log = logging.getLogger("interlock_apps.gateway")
 
 LOCAL = "local"
@@ -32,6 +35,12 @@ LOCAL = "local"
 
 LOGIN_SECONDS = 600.0
 """How long a person has to log in, in seconds."""
+
+POLL_SECONDS = 0.25
+"""The time between two looks at what a browser, or another worker, has brought."""
+
+DONE = b"done"
+"""The outcome of a login that has succeeded."""
 
 SECRET_HEADERS = frozenset({"authorization", "cookie", "x-api-key", "proxy-authorization"})
 """Headers of an entry that are credentials."""
@@ -41,10 +50,9 @@ _STATES = "gateway connect state"
 _ANSWERS = "gateway connect answer"
 _PENDING = "gateway connect pending"
 _OUTCOMES = "gateway connect outcome"
-_POLL = 0.25  # seconds between two looks at what the browser has brought
+_PEOPLE = "gateway connect person"
 _LEASE = 20.0  # seconds after which the login of a worker that has died can begin again
 _OUTCOME_SECONDS = 120.0
-_DONE = b"done"
 _encode = msgspec.json.encode
 
 
@@ -64,34 +72,53 @@ class ConnectTicket(Struct, frozen=True, kw_only=True):
     Attributes:
         server: The server.
         principal: The key of the principal whose account it becomes.
+        issuer: The authorization server that vouches for the principal; empty without one.
         subject: The name of the principal, which the page shows.
+        client: The program of the principal that asks.
         url: The authorization request, at the server's authorization server.
         state: The `state` of the authorization request.
     """
 
     server: str
     principal: str
+    issuer: str = ""
     subject: str
+    client: str = ""
     url: str
     state: str
 
 
 class StartedLogin(Struct, frozen=True, kw_only=True):
-    """A login whose person is at the authorization server.
+    """A login whose person is at an authorization server.
 
     Attributes:
-        server: The server.
-        principal: The key of the principal.
+        server: The server; empty for the authorization server that guards the gateway.
+        ticket: The digest of the ticket that the login belongs to.
         browser: The digest of the cookie of the browser that began it.
     """
 
     server: str
-    principal: str
+    ticket: str
     browser: str
+
+
+class Person(Struct, frozen=True, kw_only=True):
+    """Who has logged in at the authorization server that guards the gateway.
+
+    Attributes:
+        issuer: The authorization server.
+        subject: The person.
+        problem: Why nobody has logged in; empty if somebody has.
+    """
+
+    issuer: str = ""
+    subject: str = ""
+    problem: str = ""
 
 
 _read_ticket = msgspec.json.Decoder(ConnectTicket).decode
 _read_login = msgspec.json.Decoder(StartedLogin).decode
+_read_person = msgspec.json.Decoder(Person).decode
 
 
 def digest(secret: str) -> str:
@@ -120,44 +147,65 @@ class ConnectRecords:
         await self._vault.put(_TICKETS, digest(ticket), value, until=self._until())
 
     async def look(self, ticket: str) -> ConnectTicket | None:
-        """Return the record of a ticket, which stays usable; None if it is not valid."""
-        found = await self._vault.get(_TICKETS, digest(ticket))
+        """Return the record of a ticket, which stays usable; None if it is not valid.
+
+        Args:
+            ticket: The digest of the ticket.
+        """
+        found = await self._vault.get(_TICKETS, ticket)
         return None if found is None else _read_ticket(found)
 
     async def start(self, ticket: str, browser: str) -> ConnectTicket | None:
         """Use a ticket up: the person goes to the authorization server in this browser.
 
+        Args:
+            ticket: The digest of the ticket.
+            browser: The cookie of the browser.
+
         Returns:
             The record; None if the ticket was used already or has expired.
         """
-        found = await self._vault.pop(_TICKETS, digest(ticket))
+        found = await self._vault.pop(_TICKETS, ticket)
         if found is None:
             return None
         record = _read_ticket(found)
-        login = StartedLogin(
-            server=record.server, principal=record.principal, browser=digest(browser)
-        )
-        key = digest(record.state)
-        await self._vault.put(_STATES, key, _encode(login), until=self._until())
+        login = StartedLogin(server=record.server, ticket=ticket, browser=digest(browser))
+        await self.expect(record.state, login)
         return record
 
-    async def finish(self, state: str, browser: str, server: str, query: str) -> bool:
-        """Receive the redirect of the browser.
+    async def expect(self, state: str, login: StartedLogin) -> None:
+        """Store that a browser is at an authorization server, and will come back with a state."""
+        await self._vault.put(_STATES, digest(state), _encode(login), until=self._until())
+
+    async def finish(
+        self, state: str, browser: str, server: str, query: str
+    ) -> StartedLogin | None:
+        """Receive the redirect of the browser, and use the state up.
 
         Returns:
-            Whether it belongs to a login that this browser began for this server. Then the state is
-            used up.
+            The login, if this browser began it for this server; None otherwise.
         """
         found = await self._vault.get(_STATES, digest(state))
         if found is None:
-            return False
+            return None
         login = _read_login(found)
         if login.server != server or not secrets.compare_digest(login.browser, digest(browser)):
-            return False
+            return None
         if await self._vault.pop(_STATES, digest(state)) is None:
-            return False
+            return None
         until = self._until()
-        return await self._vault.add(_ANSWERS, digest(state), query.encode(), until=until)
+        is_first = await self._vault.add(_ANSWERS, digest(state), query.encode(), until=until)
+        return login if is_first else None
+
+    async def identify(self, state: str, person: Person) -> None:
+        """Publish who has logged in with a state."""
+        until = self._until(_OUTCOME_SECONDS)
+        await self._vault.put(_PEOPLE, digest(state), _encode(person), until=until)
+
+    async def person(self, state: str) -> Person | None:
+        """Return who has logged in with a state, once; None while that is not known."""
+        found = await self._vault.pop(_PEOPLE, digest(state))
+        return None if found is None else _read_person(found)
 
     async def answer(self, state: str) -> str | None:
         """Return the query of the redirect, once."""
@@ -188,8 +236,12 @@ class ConnectRecords:
         await self._vault.remove(_TICKETS, digest(ticket))
 
     async def outcome(self, ticket: str) -> bytes | None:
-        """Return the outcome of a login, if it has ended."""
-        return await self._vault.get(_OUTCOMES, digest(ticket))
+        """Return the outcome of a login, if it has ended.
+
+        Args:
+            ticket: The digest of the ticket.
+        """
+        return await self._vault.get(_OUTCOMES, ticket)
 
 
 class ConnectAgent:
@@ -234,7 +286,7 @@ class ConnectAgent:
             if loop.time() - beaten > _LEASE / 4:
                 beaten = loop.time()
                 await self._beat()
-            await asyncio.sleep(_POLL)
+            await asyncio.sleep(POLL_SECONDS)
         raise Denied("log-in", "nobody logged in in time", culprit="person")
 
     async def show_code(self, step: object) -> None:
@@ -260,7 +312,9 @@ class Accounts:
         self.vault = vault
         self.public_url = public_url
         self.records = ConnectRecords(vault, wall_clock)
-        self._accounts: dict[tuple[str, str], UserAccount] = {}
+        # An account lives as long as a connection uses it or its login goes on, so the bound on
+        # known connections (`PersonalUpstreams`) is the bound on accounts.
+        self._accounts: WeakValueDictionary[tuple[str, str], UserAccount] = WeakValueDictionary()
 
     def of(self, entry: Entry, principal: str) -> UserAccount:
         """Return the account of a principal at a server."""
@@ -272,8 +326,12 @@ class Accounts:
 
     async def aclose(self) -> None:
         """End all logins."""
-        for account in self._accounts.values():
+        for account in list(self._accounts.values()):
             account.close()
+
+    def __len__(self) -> int:
+        """Return the number of accounts in memory."""
+        return len(self._accounts)
 
 
 class UserAccount:
@@ -318,7 +376,7 @@ class UserAccount:
             McpError: The caller cannot be asked, declines, or the login fails.
         """
         try:
-            login = await self._started(subject_of(x.caller))
+            login = await self._started(x.caller)
         except (Unreachable, StoreError) as bad:
             log.warning("%s: the login cannot begin: %s", self.server, bad)
             words = f"It is not possible to log in to {self.server} now."
@@ -326,7 +384,7 @@ class UserAccount:
         address = f"{self._accounts.public_url}/connect/{self.server}?ticket={login.ticket}"
         await _ask(x, self.server, address, digest(login.ticket)[:32])
         outcome = await login.wait()
-        if outcome != _DONE:
+        if outcome != DONE:
             raise McpError(t.INTERNAL_ERROR, f"Not connected to {self.server}: {outcome.decode()}")
         if x.caller.supports("elicitation_ids"):
             ended = t.ElicitationCompleteNotificationParams(
@@ -339,7 +397,7 @@ class UserAccount:
         if self._login is not None:
             self._login.cancel()
 
-    async def _started(self, subject: str) -> _Login:
+    async def _started(self, caller: Caller) -> _Login:
         """Return the login that goes on, here or in another worker, or a new one."""
         if self._login is None or self._login.is_over:
             records = self._accounts.records
@@ -350,14 +408,14 @@ class UserAccount:
                     ticket = await records.pending(self.key) or ticket
                     self._login = _Login(ticket, records, None)
                 else:
-                    self._login = _Login(ticket, records, self._run(ticket, subject))
+                    self._login = _Login(ticket, records, self._run(ticket, caller))
             else:
                 self._login = _Login(ticket, records, None)
         login = self._login
         await login.offered()
         return login
 
-    async def _run(self, ticket: str, subject: str) -> None:
+    async def _run(self, ticket: str, caller: Caller) -> None:
         """Run one login in this process, and publish its outcome."""
         records = self._accounts.records
         login = self._login
@@ -366,7 +424,9 @@ class UserAccount:
             record = ConnectTicket(
                 server=self.server,
                 principal=self.principal,
-                subject=subject,
+                issuer="" if caller.principal is None else caller.principal.issuer,
+                subject=subject_of(caller),
+                client=client_of(caller),
                 url=url,
                 state=state,
             )
@@ -382,7 +442,7 @@ class UserAccount:
         outcome = b"The login was interrupted."
         try:
             await self.auth.to(self.url).renew(fresh=True)
-            outcome = _DONE
+            outcome = DONE
         except Denied:
             outcome = b"The login was declined, or was not finished in time."
         except (Unreachable, StoreError) as bad:
@@ -438,11 +498,11 @@ class _Login:
         """Wait for the outcome."""
         until = asyncio.get_running_loop().time() + LOGIN_SECONDS
         while asyncio.get_running_loop().time() < until:
-            outcome = await self._records.outcome(self.ticket)
+            outcome = await self._records.outcome(digest(self.ticket))
             if outcome is not None:
                 self._over = True
                 return outcome
-            await asyncio.sleep(_POLL)
+            await asyncio.sleep(POLL_SECONDS)
         self._over = True
         return b"Nobody logged in in time."
 

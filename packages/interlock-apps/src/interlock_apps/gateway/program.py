@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from interlock.auth import Guard
 
     from .connect_page import ConnectPage
+    from .person_login import PersonLogin
 
 log = logging.getLogger("interlock_apps.gateway")
 
@@ -289,6 +290,9 @@ class Gateway:
             await asyncio.wait(self._draining)
         for view in self._views.values():
             await view.aclose()
+        if self._connect_page is not None:
+            await self._connect_page.aclose()
+            self._connect_page = None
         if self._accounts is not None:
             await self._accounts.aclose()
             self._accounts = None
@@ -427,9 +431,31 @@ class Gateway:
             vault = self._given_vault
             if vault is None:
                 vault = self._own_vault = vault_of(self._settings)
-            self._accounts = Accounts(vault, self._settings.public_url)
-            self._connect_page = ConnectPage(self._accounts.records, self._accounts.public_url)
+            accounts = self._accounts = Accounts(vault, self._settings.public_url)
+            login = self._person_login(accounts)
+            self._connect_page = ConnectPage(accounts.records, accounts.public_url, login)
         return self._accounts
+
+    def _person_login(self, accounts: Accounts) -> PersonLogin | None:
+        """Return what identifies persons on the connect page; None without a guard."""
+        settings = self._settings
+        if not settings.listen.guard:
+            return None
+        from .person_login import (  # late: as ConnectPage
+            CLIENT_ID_VARIABLE,
+            CLIENT_SECRET_VARIABLE,
+            PersonLogin,
+        )
+
+        return PersonLogin(
+            accounts.records,
+            accounts.vault,
+            issuer=settings.listen.guard,
+            resource=f"{settings.public_url}{settings.path_of('')}",
+            public_url=settings.public_url,
+            client_id=os.environ.get(CLIENT_ID_VARIABLE, ""),
+            client_secret=os.environ.get(CLIENT_SECRET_VARIABLE, ""),
+        )
 
     # -- endpoints ---------------------------------------------------------------------------------
 
