@@ -60,7 +60,8 @@ class Browser:
         }
         status, _, page = await self.request("POST", url.partition("?")[0], form)
         found = re.search(r'http-equiv="refresh" content="0;url=([^"]+)"', page)
-        assert status == 200 and found, page
+        assert status == 200
+        assert found, page
         return unescape(found[1])
 
     async def follow(self, url: str) -> tuple[int, str]:
@@ -273,6 +274,14 @@ async def address_for(client: Client) -> str:
     return address
 
 
+async def until_given_up(vault: MemoryVault) -> None:
+    """Wait until the tokens that said who somebody is are revoked."""
+    while True:
+        if not any("connect page" in name for name in await vault.keys("oauth grant")):
+            return
+        await asyncio.sleep(0.01)
+
+
 async def until_connected(client: Client) -> None:
     """Wait until the login that another call began has ended."""
     while True:
@@ -359,8 +368,7 @@ async def test_with_a_guard_the_person_has_to_be_the_principal() -> None:
             assert (await ada.call_tool("crm__who")).text == "anna"
             assert "Connected" in pages[0]
         assert len(there.people.begun) == 1
-        while any("connect page" in name for name in await there.vault.keys("oauth grant")):
-            await asyncio.sleep(0.01)  # the token that said who she is is revoked
+        await until_given_up(there.vault)
         # The redirect that says who somebody is counts in the browser that began, and once.
         async with there.client("eve") as eve:
             there.staff.person = User("eve", "Eve")

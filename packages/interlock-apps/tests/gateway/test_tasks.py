@@ -1,12 +1,15 @@
-"""Tasks through a gateway: those of one revision are those of the other; a personal server's are
-waited for."""
+"""Tasks through a gateway: those of one revision are those of the other, and those of a personal
+server run in the process of the principal."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from interlock import Client, Context, Server, Tasks
+from interlock import Client, Context, McpError, Principal, Server, Tasks
 from tests.gateway.behind import connected, gateway_of, names_of, settings_of
+from tests.gateway.made import client, entries, made
 
 BOTH = ("2025-11-25", "2026-07-28")
 
@@ -38,4 +41,57 @@ async def test_tasks_of_either_revision(front: str, behind: str, shared: bool) -
     settings = settings_of(f"{text}shared = {str(shared).lower()}\n")
     gateway = gateway_of(settings, {"slow": slow()})
     async with connected(gateway, revision=front, elicit=lambda q: {"confirm": True}) as client:
-        assert await outcome(client) == (shared, "agreed True")
+        assert await outcome(client) == (True, "agreed True")
+
+
+@pytest.mark.parametrize("behind", BOTH)
+@pytest.mark.parametrize("front", BOTH)
+async def test_a_task_id_leads_to_the_process_of_its_principal(
+    front: str, behind: str, tmp_path: Path
+) -> None:
+    processes: list[Server] = []
+
+    def process() -> Server:
+        """What stands for a process: a server for each connection."""
+        server = Server("counter", extensions=[Tasks()])
+        number = len(processes)
+        processes.append(server)
+
+        @server.tool(task="optional")
+        async def work(ctx: Context) -> str:
+            """Say which process works, once the person agrees."""
+            await ctx.confirm("sure?")
+            return f"process {number}"
+
+        return server
+
+    text = entries({"counter": f'shared = false\nrevision = "{behind}"'})
+    async with made(tmp_path, text, {"counter": process}) as gateway:
+        handles = []
+        ids: list[str] = []
+        clients = [
+            client(
+                gateway,
+                Principal(subject=name, issuer="https://login.example"),
+                revision=front,
+                elicit=lambda question: {"confirm": True},
+            )
+            for name in ("ada", "bob")
+        ]
+        for each in clients:
+            await each.open()
+            assert await names_of(each) == ["counter__work"]
+            handle = await each.start_tool("counter__work")
+            assert handle.id is not None
+            handles.append(handle)
+            ids.append(handle.id)
+        for number, each in enumerate(clients):
+            with pytest.raises(McpError, match="not found"):
+                await each.task(ids[1 - number]).result()
+            assert (await handles[number].result()).text == f"process {number}"
+        started = await clients[0].start_tool("counter__work")
+        assert started.id is not None
+        await clients[0].task(started.id).cancel()
+        for each in clients:
+            await each.aclose()
+    assert len(processes) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ from typing import Any
 import pytest
 
 from interlock import Client, McpError, Principal, Server, Unreachable
+from interlock.store import MemoryVault
+from interlock_apps.gateway import upstreams
+from interlock_apps.gateway.identity import Accounts
 from interlock_apps.gateway.program import Gateway
 from interlock_apps.gateway.settings import ServerSettings
 from interlock_apps.gateway.upstreams import FAILURES, PersonalUpstreams, Upstream
@@ -229,6 +233,41 @@ async def test_the_oldest_idle_connection_makes_room_and_busy_ones_do_not() -> N
         await ada.ensure()
     bob.calls = eve.calls = 0
     await personal.drain()
+
+
+async def test_the_number_of_principals_in_memory_is_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Connections of the principals that came least recently are forgotten, and with them their
+    accounts; not those that somebody uses, waits for, or has in a catalogue."""
+    monkeypatch.setattr(upstreams, "_KNOWN_PRINCIPALS", 10)
+    settings = settings_of(
+        '[servers.crm]\nurl = "http://127.0.0.1:1/mcp"\nidentity = "user"\nidle = "10s"\n'
+    )
+    entry = settings.entries["crm"]
+    accounts = Accounts(MemoryVault(), "http://127.0.0.1:1")
+    clock = Clock()
+
+    def make(principal: str) -> Upstream:
+        account = accounts.of(entry, principal)
+        return Upstream("crm", lambda: Client(kitchen()), account=account, clock=clock)
+
+    personal = PersonalUpstreams(entry, settings.servers["crm"], make, clock=clock)
+    kept = [personal.of(name) for name in ("waits", "is mounted")]
+    kept[0].logins = 1
+    stop = kept[1].listen(bool)
+    for number in range(100):
+        clock.now += 1
+        personal.of(f"user {number}")
+    await personal.reap()
+    gc.collect()  # a connection and its account are a cycle
+    assert len(personal.all()) == len(accounts) == 10
+    assert [personal.of(name) for name in ("waits", "is mounted")] == kept
+    kept[0].logins = 0
+    stop()
+    personal.of("another")
+    await personal.reap()
+    assert not set(kept) & {*personal.all()}
 
 
 async def test_a_removed_server_lets_its_calls_end() -> None:

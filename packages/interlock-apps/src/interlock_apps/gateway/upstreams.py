@@ -96,6 +96,8 @@ class Upstream:
         """The number of running requests, without subscriptions."""
         self.listeners = 0
         """The number of open subscriptions."""
+        self.logins = 0
+        """The number of callers that wait for a login."""
         self.used = clock()
         """When it was last used."""
         self.words = ""
@@ -118,7 +120,7 @@ class Upstream:
         self._changed: dict[object, Callable[[], None]] = {}
         self._forget: Callable[[], object] = lambda: None
         self._lock = asyncio.Lock()
-        self._logins = 0
+        self._completed_logins = 0
         self._overcome: str | None = None  # the problem of the source before the last success
         self._idle: asyncio.Event | None = None  # set when the last call of a removed server ends
 
@@ -138,8 +140,13 @@ class Upstream:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request or a subscription runs."""
-        return bool(self.calls or self.listeners)
+        """Whether a request or a subscription runs, or waits for a login."""
+        return bool(self.calls or self.listeners or self.logins)
+
+    @property
+    def is_mounted(self) -> bool:
+        """Whether a catalogue has it."""
+        return bool(self._changed)
 
     @property
     def condition(self) -> Condition:
@@ -362,12 +369,16 @@ class Upstream:
             await self.ensure()
             if not self.needs_login:
                 return
-        logins = self._logins
-        await self.account.connect(x)
-        if self._logins != logins:  # another caller has waited for the same login
+        logins = self._completed_logins
+        self.logins += 1
+        try:
+            await self.account.connect(x)
+        finally:
+            self.logins -= 1
+        if self._completed_logins != logins:  # another caller has waited for the same login
             await self.ensure()
             return
-        self._logins += 1
+        self._completed_logins += 1
         self.needs_login = False
         await self.reopen()
 
@@ -522,7 +533,12 @@ class PersonalUpstreams:
             if one.is_open and not one.is_busy and now - one.used >= self.settings.idle_seconds:
                 await one.close()
         if len(self._by_principal) > _KNOWN_PRINCIPALS:
-            closed = [(one.used, key) for key, one in self._by_principal.items() if not one.is_open]
+            # A connection that a catalogue has may be opened again, and has to be known then.
+            closed = [
+                (one.used, key)
+                for key, one in self._by_principal.items()
+                if not (one.is_open or one.is_busy or one.is_mounted)
+            ]
             for _, key in sorted(closed)[: len(self._by_principal) - _KNOWN_PRINCIPALS]:
                 del self._by_principal[key]
 

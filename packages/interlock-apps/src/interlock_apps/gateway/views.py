@@ -22,6 +22,7 @@ from interlock import (
     Caller,
     CallToolResult,
     Exchange,
+    Extension,
     Feature,
     Handler,
     McpError,
@@ -37,6 +38,7 @@ from interlock import (
 from interlock import types as t
 from interlock.configs import Entry
 from interlock.store import Store
+from interlock.types.tasks import TASKS_EXTENSION
 
 from .identity import principal_key
 from .search import ToolSearch
@@ -432,7 +434,13 @@ class _PrincipalCatalogue:
 
     def __init__(self, view: str, principal: str, questions: QuestionSettings) -> None:
         self.principal = principal
-        self.server = Server(NAME, limits=ServerLimits(page_size=_PAGE), questions=questions)
+        self.server = Server(
+            NAME,
+            # Its tools can be tasks, which the view runs.
+            extensions=[Extension(TASKS_EXTENSION)],
+            limits=ServerLimits(page_size=_PAGE),
+            questions=questions,
+        )
         _keep_private(self.server)
         self.mounted = MountedServers(self.server, view)
         self.generation = -1
@@ -459,7 +467,7 @@ class _PrincipalCatalogue:
         """Handle a request of the principal."""
         self.requests += 1
         try:
-            if _subscribes(x) and (waiting := self.mounted.prepare(x)) is not None:
+            if (waiting := self.mounted.prepare(x)) is not None:  # a task runs again from here
                 await waiting
             if x.method == "tools/call":
                 await self.mounted.log_in_for(x)
@@ -467,6 +475,23 @@ class _PrincipalCatalogue:
         finally:
             self.requests -= 1
             self.used = time.monotonic()
+
+
+class _ViewTasks(Tasks):
+    """The tasks of a view. Principals with a catalogue of their own have their tools there.
+
+    Args:
+        store: The store of tasks, or its URL.
+        find: Returns the server with the catalogue of a caller; None for that of the view.
+    """
+
+    def __init__(self, store: str | Store, find: Callable[[Caller], Server | None]) -> None:
+        super().__init__(store)
+        self._find = find
+
+    def server_for(self, caller: Caller) -> Any:
+        """See Tasks."""
+        return self._find(caller) or super().server_for(caller)
 
 
 class View:
@@ -495,7 +520,7 @@ class View:
         self._generation = 0
         self._is_personal = False
         self._plans: Callable[[str], list[MountPlan]] = lambda principal: []
-        forwarded = Tasks(tasks)
+        forwarded = _ViewTasks(tasks, self._server_of)
         self.server = Server(
             NAME,
             lifespan=lifespan,
@@ -570,7 +595,9 @@ class View:
 
         def handle(x: Exchange) -> Awaitable[AnyResult]:
             if not self._is_personal:
-                return handler(x)
+                # A task of another worker runs again from here.
+                waiting = self._mounted.prepare(x)
+                return handler(x) if waiting is None else _after(waiting, handler, x)
             if x.method in _PERSONAL or (
                 x.method == "subscriptions/listen"
                 and getattr(x.params.notifications, "taskIds", None) is None
@@ -596,17 +623,19 @@ class View:
             catalogue = _PrincipalCatalogue(self.name, principal, self._questions)
             self._catalogues[principal] = catalogue
             self._make_room()
+        catalogue.used = time.monotonic()  # so that it is not the one that makes room
         await self._follow(catalogue)
         await catalogue.enter()
         return catalogue
 
     def _make_room(self) -> None:
-        """Drop the catalogue that was not used for the longest time, if there are too many."""
-        if len(self._catalogues) <= _MOST_PRINCIPALS:
+        """Drop the catalogues that were not used for the longest time, if there are too many."""
+        excess = len(self._catalogues) - _MOST_PRINCIPALS
+        if excess <= 0:
             return
         idle = [one for one in self._catalogues.values() if not one.requests]
-        if idle:
-            oldest = min(idle, key=lambda one: one.used)
+        for oldest in sorted(idle, key=lambda one: one.used)[:excess]:
+            del self._catalogues[oldest.principal]
             task = asyncio.get_running_loop().create_task(self._drop(oldest))
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
@@ -616,6 +645,13 @@ class View:
             del self._catalogues[catalogue.principal]
         await catalogue.mounted.apply([])
         await catalogue.aclose()
+
+    def _server_of(self, caller: Caller) -> Server | None:
+        """Return the server with the catalogue of a caller; None if that is the view's."""
+        if not self._is_personal:
+            return None
+        catalogue = self._catalogues.get(principal_key(caller))
+        return None if catalogue is None else catalogue.server
 
     def _count_tools(self, x: Exchange) -> int:
         if not self._is_personal:

@@ -317,12 +317,24 @@ class Tasks(Extension):
 
     # -- calls -------------------------------------------------------------------------------------
 
+    def server_for(self, caller: Caller) -> TaskServer:
+        """Return the server that has the tools of a caller: the server of this extension.
+
+        Override it for a server whose principals have tools of their own on other servers. A tool
+        there can be a task if that server has an extension with the id of this one.
+
+        Args:
+            caller: The sender of a call, or of the task that it became.
+        """
+        assert self._server is not None  # it has entered the lifespan of the extension
+        return self._server
+
     def _layer(self, handler: Handler) -> Handler:
         self._handler = handler
 
         def handle(x: Exchange) -> Awaitable[AnyResult]:
             if x.method == "tools/call" and self._server is not None:
-                tool = self._server.tools.get(x.params.name)
+                tool = self.server_for(x.caller).tools.get(x.params.name)
                 if tool is not None and (tool.task != "never" or x.params.task is not None):
                     return self._call(x, tool, handler)
             elif x.method == "resources/read" and x.params.uri.startswith(PREFIX):
@@ -335,8 +347,7 @@ class Tasks(Extension):
 
     async def _call(self, x: Exchange, tool: TaskTool, handler: Handler) -> AnyResult:
         """A call of a tool that may be a task, or that a client wants to be one."""
-        assert self._server is not None  # the server has the tool
-        self._server.handlers.find_tool(x)
+        self.server_for(x.caller).handlers.find_tool(x)
         if x.caller.supports("core_tasks"):
             return await self._call_core(x, tool, handler)
         if tool.task == "never":
@@ -476,7 +487,7 @@ class Tasks(Extension):
 
     def _may_run_again(self, task: TaskRecord) -> bool:
         """Whether a task may run again after its worker has died."""
-        tool = self._server.tools.get(task.tool) if self._server is not None else None
+        tool = self.server_for(task.caller.caller()).tools.get(task.tool)
         hints = None if tool is None else tool.listing.annotations
         is_destructive = hints is not None and hints.destructive_hint is True
         return self._again and (task.uses_once or not is_destructive)
