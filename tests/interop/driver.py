@@ -34,7 +34,7 @@ MAN: dict[str, Any] = {
 
 
 def command_of(role: str, maker: str, installed: Callable[[str], Path]) -> list[str]:
-    """The command that starts a maker's program, "client" or "server"."""
+    """The command that starts a maker's program: "client", "server" or "conformance"."""
     program = PEERS / f"{role}_{maker.replace('-', '_')}"
     if not maker.startswith("typescript"):
         return [str(installed(maker)), str(program.with_suffix(".py"))]
