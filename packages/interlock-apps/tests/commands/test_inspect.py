@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from interlock import Server
+from interlock.sandbox import unavailable_reason
 from interlock.tape import Recorder, TapeFile
 from tests.cli.conftest import Command
 from tests.commands.hosting import hosting, is_alive, written
@@ -76,6 +77,42 @@ async def test_a_command_gets_the_variables_that_were_named(home: Path) -> None:
         assert is_alive(pid)
         assert await page.ended(signal.SIGTERM) == 0
         assert not is_alive(pid)
+
+
+async def test_a_command_is_confined(home: Path) -> None:
+    """`--sandbox` as for `interlock call`; the equivalent command has it too."""
+    if reason := unavailable_reason():
+        # The kernel of this machine decides; nothing that could be installed helps.
+        pytest.skip(f"NOT SHOWN HERE: {reason}")
+    (home / "secret").write_text("a secret")
+    work = home / "work"
+    work.mkdir()
+    script = work / "server.py"
+    script.write_text(
+        "from pathlib import Path\n"
+        "from interlock import Server\n"
+        "server = Server('own')\n"
+        "@server.tool\n"
+        "def look() -> bool:\n"
+        f"    return Path({str(home / 'secret')!r}).exists()\n"
+        "server.run()\n"
+    )
+    words = ["--sandbox-allow", "host=none", "--", sys.executable, script]
+    async with hosting("inspect", *words) as page:
+        await page.enter()
+        one = await page.until(connected(Path(sys.executable).name))
+        assert one["words"][0] == "--sandbox-allow=host=none"
+        params = '{"name":"look","arguments":{}}'
+        sent = await page.act("send", connection=one["name"], method="tools/call", params=params)
+        message = await page.act("message", **sent)
+        assert "--sandbox-allow=host=none --" in message["request"]["command"]
+        row = message["partner"]
+        while row is None:
+            row = (await page.act("message", **sent))["partner"]
+        answer = await page.act("message", recording="live", row=row["number"])
+        found = msgspec.json.decode(answer["raw"])["result"]["structuredContent"]
+        assert found == {"result": False}
+        assert await page.ended(signal.SIGTERM) == 0
 
 
 async def test_servers_of_a_configuration_and_a_tape(home: Path, everyday: Path) -> None:

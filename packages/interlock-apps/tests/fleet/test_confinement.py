@@ -66,6 +66,10 @@ def test_roots_and_a_home_of_its_own(mechanism: None) -> None:
     assert one.home is not None
     assert one.home != other.home
     assert one.home == (confinement_of(entry(".mcp.json")).sandbox or other).home
+    both = confinement_of(entry(".mcp.json", roots=("/srv/notes",)), ["/srv/notes", "/srv/more"])
+    assert both.sandbox is not None
+    assert both.sandbox.write == ("/srv/notes", "/srv/more")
+    assert "/srv/more" in start_question("1", entry(".mcp.json"), ["/srv/more"]).confinement
     personal = unattended_sandbox(entry(".mcp.json"), is_personal=True)
     assert personal is not None
     assert personal.home is None  # principals share nothing
@@ -98,16 +102,23 @@ def test_the_facts_of_a_confined_server() -> None:
 async def test_the_hub_confines(
     mechanism: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server of a project's file, in a hub: it does not see what is beside its folder."""
+    """A server of a project's file, in a hub: it does not see what is beside its folder, and may
+    write into the folders that the person gives it."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     work = tmp_path / "work"
     work.mkdir()
+    root = tmp_path / "root"
+    root.mkdir()
     (tmp_path / "secret").write_text("secret")
     command = (sys.executable, "-m", "interlock", "serve", "filesystem", str(tmp_path))
     one = Entry(id="files", command=command, cwd=str(work), source=str(work / ".mcp.json"))
-    async with kept(one) as links:
+    async with kept(one, roots=lambda id: [str(root)] if id == "files" else []) as links:
         link = links["files"]
         assert link.state == "up"
         result = await link.call("read_file", {"path": str(tmp_path / "secret")})
         assert result.is_error
         assert "secret" not in result.text.replace("/secret", "")
+        arguments = {"path": str(root / "note"), "content": "written"}
+        result = await link.call("write_file", arguments)
+        assert not result.is_error, result.text
+    assert (root / "note").read_text() == "written"

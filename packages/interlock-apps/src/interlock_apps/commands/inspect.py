@@ -16,11 +16,13 @@ import click
 from interlock import REVISIONS, ClientTransport, Http
 from interlock.cli import exits
 from interlock.cli.targets.reach import (
+    SANDBOX_OPTIONS,
     Environment,
     Reach,
     environment_of,
     reach_command,
     reach_target,
+    sandbox_of,
     web_options,
 )
 from interlock.cli.targets.trailing_command import COMMAND, TargetCommand
@@ -49,6 +51,13 @@ if TYPE_CHECKING:
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
+def _with_sandbox_options(command: Any) -> Any:
+    """Add the options of a sandbox to a command."""
+    for option in reversed(SANDBOX_OPTIONS):
+        command = option(command)
+    return command
+
+
 @click.command("inspect", cls=TargetCommand)
 @click.argument("targets", nargs=-1, metavar="[TARGET]...")
 @click.option("--config", type=_FILE, help="The configuration file of a client or project.")
@@ -74,6 +83,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     is_flag=True,
     help="Give the servers all your environment variables, including secrets.",
 )
+@_with_sandbox_options
 @click.option(
     "--header",
     "headers",
@@ -120,6 +130,8 @@ def inspect(
     trust: bool,
     variables: tuple[str, ...],
     inherit_env: bool,
+    sandbox: bool | None,
+    sandbox_allow: tuple[str, ...],
     headers: tuple[str, ...],
     account: str,
     legacy_sse: bool,
@@ -146,7 +158,10 @@ def inspect(
     """
     need_web("inspector", "inspector")
     found = _TargetList(
-        environment_of(variables, inherit_env), web_options(headers, legacy_sse, account), revision
+        environment_of(variables, inherit_env, sandbox_of(sandbox, sandbox_allow)),
+        web_options(headers, legacy_sse, account),
+        revision,
+        sandbox_words=_sandbox_words(sandbox, sandbox_allow),
     )
     for target in targets:
         found.add_word(target)
@@ -163,6 +178,12 @@ def inspect(
     _run_inspector(found, save=save, port=port, opens=opens)
 
 
+def _sandbox_words(sandbox: bool | None, allowed: Sequence[str]) -> list[str]:
+    """Return the options of a sandbox as words, for the equivalent commands of the page."""
+    words = [] if sandbox is None else ["--sandbox" if sandbox else "--no-sandbox"]
+    return [*words, *(f"--sandbox-allow={word}" for word in allowed)]
+
+
 class _TargetList:
     """The targets of the command line.
 
@@ -170,9 +191,17 @@ class _TargetList:
         environment: The variables for servers that are started.
         web: The options for servers at URLs.
         revision: The revision that was asked for.
+        sandbox_words: The options of the sandbox of servers that are started, as words.
     """
 
-    def __init__(self, environment: Environment, web: Mapping[str, Any], revision: str) -> None:
+    def __init__(
+        self,
+        environment: Environment,
+        web: Mapping[str, Any],
+        revision: str,
+        *,
+        sandbox_words: Sequence[str] = (),
+    ) -> None:
         self.targets: list[InspectorTarget] = []
         self.secrets: set[str] = set(secrets_of_process((), {**os.environ, **environment.named}))
         """What must not be on the tape."""
@@ -181,6 +210,7 @@ class _TargetList:
         self._environment = environment
         self._web = web
         self._revision = revision
+        self._sandbox_words = list(sandbox_words)
         self._names: set[str] = set()
         for name, value in web.get("headers", {}).items():
             self.secrets |= secrets_in(name, value)
@@ -201,10 +231,12 @@ class _TargetList:
             Environment() if "://" in target else self._environment,
         )
         shown = target
+        words = [target, *self._sandbox_words]
         if "://" in target:
             self.secrets |= secrets_in_url(target)
             shown = url_without_secrets(target)
-        self._add(_short(shown), shown, [shown], reach, fetch=fetch, url=target if is_http else "")
+            words = [shown]
+        self._add(_short(shown), shown, words, reach, fetch=fetch, url=target if is_http else "")
 
     def add_server(self, config: Path | None, server: str | None, trust: bool) -> None:
         """Add a server of a configuration; None for its only one. Raises click.ClickException."""
@@ -216,6 +248,7 @@ class _TargetList:
         reach, asked = reach_config(config, server, web, self._environment, trust=trust)
         words = ["--config", str(config)] if config is not None else []
         words += ["--server", server] if server is not None else []
+        words += self._sandbox_words
         name = server or (config.stem if config is not None else "server")
         made = reach(None, None)
         url = made.url if isinstance(made, Http) else ""
@@ -227,7 +260,8 @@ class _TargetList:
         self.secrets |= secrets_of_process(command, {})
         shown = shown_arguments(command)
         reach = reach_command(command, self._environment)
-        self._add(Path(command[0]).name, " ".join(shown), ["--", *shown], reach)
+        words = [*self._sandbox_words, "--", *shown]
+        self._add(Path(command[0]).name, " ".join(shown), words, reach)
 
     def _add(
         self,

@@ -145,12 +145,14 @@ class Host:
             self.prompter,
             ask=options.ask_to_start,
             in_process=targets.keys(),
+            roots=self.roots.folders_of,
         )
         owner = FleetOwner(self.requests, self.features, self._starts, self.events)
         hub = dataclasses.replace(
             options.hub.with_targets(targets),
             tracing=options.tracing,
             messages=self.messages.buffer,
+            roots=self.roots.folders_of,
         )
         self.hub = Hub(self.config.entries, owner, hub)
         self.servers = ServerAccess(self.hub, self.features, self.events)

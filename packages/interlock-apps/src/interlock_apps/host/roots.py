@@ -41,12 +41,18 @@ class GrantedRoots:
 
         A folder that does not exist is left out.
         """
-        folders = dict.fromkeys([*self._folders.get("", ()), *self._folders.get(server, ())])
         return [
             Root(uri=folder.as_uri(), name=folder.name or str(folder))
-            for folder in folders
-            if folder.is_dir()
+            for folder in self._existing(server)
         ]
+
+    def folders_of(self, server: str) -> list[str]:
+        """Return the paths of the roots of a server, which it may write even in a sandbox."""
+        return [str(folder) for folder in self._existing(server)]
+
+    def _existing(self, server: str) -> list[Path]:
+        folders = dict.fromkeys([*self._folders.get("", ()), *self._folders.get(server, ())])
+        return [folder for folder in folders if folder.is_dir()]
 
     def grant(self, folder: str | Path, server: str = "") -> bool:
         """Grant a folder to a server, or to all; return whether that is new.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Callable, Sequence, Set
 
 from msgspec.structs import replace
 
@@ -22,9 +22,19 @@ class StartApproval:
         prompter: Asks the person.
         ask: Whether to ask at all; otherwise every start is allowed.
         in_process: The ids of servers in this process, which are always allowed.
+        roots: Returns the folders that a server gets as roots, by its id.
     """
 
-    def __init__(self, pins: Pins, prompter: Prompter, *, ask: bool, in_process: Set[str]) -> None:
+    def __init__(
+        self,
+        pins: Pins,
+        prompter: Prompter,
+        *,
+        ask: bool,
+        in_process: Set[str],
+        roots: Callable[[str], Sequence[str]],
+    ) -> None:
+        self._roots = roots
         self._pins = pins
         self._prompter = prompter
         self._ask = ask
@@ -34,7 +44,8 @@ class StartApproval:
         """Return whether a server may be started or contacted."""
         if self.is_approved(entry):
             return True
-        decision = await self._prompter.decide(start_question(self._prompter.new_id(), entry))
+        question = start_question(self._prompter.new_id(), entry, self._roots(entry.id))
+        decision = await self._prompter.decide(question)
         if decision.allow:
             self._pins.approve_command(entry.id, _approval_of(entry))
         return decision.allow

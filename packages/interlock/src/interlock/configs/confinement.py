@@ -9,6 +9,7 @@ so.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from hashlib import sha256
 
 from msgspec import Struct
@@ -39,7 +40,7 @@ class ServerConfinement(Struct, frozen=True, kw_only=True):
     problem: str = ""
 
 
-def confinement_of(entry: Entry) -> ServerConfinement:
+def confinement_of(entry: Entry, roots: Sequence[str] = ()) -> ServerConfinement:
     """Return how a server is to be started.
 
     Its roots are writable, and its home folder is one of its own, which keeps the packages that
@@ -47,6 +48,7 @@ def confinement_of(entry: Entry) -> ServerConfinement:
 
     Args:
         entry: The server.
+        roots: Further folders that exist, which the person gives it as roots.
     """
     asked = entry.sandbox
     if asked is None:
@@ -57,7 +59,8 @@ def confinement_of(entry: Entry) -> ServerConfinement:
         return ServerConfinement(problem=reason)
     sandbox = Sandbox() if asked is True else asked
     home = sandbox.home if sandbox.home is not None else _home_of(entry)
-    sandbox = replace(sandbox, write=(*sandbox.write, *entry.roots), home=home)
+    write = tuple(dict.fromkeys((*sandbox.write, *entry.roots, *roots)))
+    sandbox = replace(sandbox, write=write, home=home)
     return ServerConfinement(sandbox=sandbox, words=sandbox_words(sandbox))
 
 

@@ -225,7 +225,9 @@ class ServerKeeper:
                 on_stderr=self.log.add_line,
                 auth=None if options.auth is None else options.auth(entry),
                 patience=options.limits.patience,
-                sandbox=confinement_of(entry).sandbox,
+                sandbox=confinement_of(
+                    entry, () if options.roots is None else options.roots(entry.id)
+                ).sandbox,
             )
         if options.record is not None:
             options.record.redactor.add(*entry.secrets)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,6 +26,8 @@ class HubOptions:
     Attributes:
         name: The client name that is sent to servers.
         auth: Returns the Authorizer for a server's URL, or None.
+        roots: Returns the folders that a server gets as roots besides those of its entry, by its
+            id. If it is confined, it may write there from its next start on.
         target: Returns what a client connects to in place of the entry's command or address, or
             None for the entry's own.
         backoff: The delay before a server is restarted.
@@ -42,6 +44,7 @@ class HubOptions:
 
     name: str = "interlock-host"
     auth: Callable[[Entry], Any] | None = None
+    roots: Callable[[str], Sequence[str]] | None = None
     target: Callable[[Entry], Any] | None = None
     backoff: Backoff = field(default_factory=Backoff)
     limits: HubLimits = field(default_factory=HubLimits)
