@@ -37,7 +37,7 @@ def asked(name: str) -> Asked:
 
 async def record(stage: PageStage, name: str, decision: str, why: str, outcome: str) -> None:
     """Record a request in the audit of a stage."""
-    entry = await stage.shown.audit.start(asked(name))
+    entry = stage.shown.audit.start(asked(name))
     entry.decide("policy", decision, why)
     entry.end(outcome)
     await stage.shown.audit.aclose()

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from interlock import Answers, Client, Context, McpError, Offered, Principal, Rate, Server
@@ -133,6 +134,33 @@ async def test_visibility_by_view_client_and_principal(
         if not seen:
             with pytest.raises(McpError, match="no tools"):
                 await client.call_tool("crm__read", {"id": "1"})
+
+
+@pytest.mark.parametrize("guarded_by", ["policy", "hook", "nothing"])
+async def test_arguments_that_two_readers_understand_differently(guarded_by: str) -> None:
+    """Of a name that appears twice, the rule would see one value, and the server may use the
+    other."""
+    crm = Crm()
+
+    async def hook(asked: Asked) -> Verdict:
+        return Verdict(decision="allow", why="")
+
+    protections = {
+        "policy": Protections(
+            policy=Policy([Rule(decision="deny", arguments={"id": "vip-*"})], default="allow")
+        ),
+        "hook": Protections(hook=GuardHook(hook)),
+        "nothing": Protections(),
+    }[guarded_by]
+    async with calling(protected(crm, protections)) as client:
+        twice = {"id": msgspec.Raw(b'"vip-1","id":"2"')}
+        result = await client.call_tool("crm__read", twice)
+    if guarded_by == "nothing":
+        assert crm.ran == ["read 2"]
+    else:
+        assert result.is_error
+        assert "have the name 'id' twice" in result.text
+        assert crm.ran == []
 
 
 async def test_arguments_that_a_rule_denies() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Literal
@@ -12,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from interlock import AnyResult, Caller, Exchange, RawResult
+from interlock.untrusted.invisible import visible_line
 
 from ..fleet.policy import Requester
 
@@ -30,7 +32,22 @@ _KINDS: Mapping[str, FeatureKindAsked] = {
     "resources/directory/read": "skill",
 }
 _MOST_CLIENT = 200  # characters of a name that a program gives itself
-_decode = msgspec.json.Decoder().decode
+
+
+class _NameRepeated(Exception):
+    """An object has the same name twice."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON. Raises _NameRepeated."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise _NameRepeated(name)
+            seen.add(name)
+    return found
 
 
 class Asked(Struct, frozen=True, kw_only=True, dict=True):
@@ -75,14 +92,29 @@ class Asked(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def arguments(self) -> Mapping[str, Any]:
-        """The arguments, decoded; empty if they are not an object, which the server rejects."""
+        """The arguments, decoded; empty if they cannot be judged (`arguments_problem`)."""
+        return self._read_arguments[0]
+
+    @property
+    def arguments_problem(self) -> str:
+        """Why the arguments cannot be judged, in words; empty if they can. Of a name that appears
+        twice, the server may use the other value.
+        """
+        return self._read_arguments[1]
+
+    @cached_property
+    def _read_arguments(self) -> tuple[Mapping[str, Any], str]:
         if not self.raw_arguments:
-            return {}
+            return {}, ""
         try:
-            found = _decode(self.raw_arguments)
-        except (msgspec.DecodeError, RecursionError):
-            return {}
-        return found if isinstance(found, dict) else {}
+            found = json.loads(self.raw_arguments, object_pairs_hook=_object)
+        except _NameRepeated as bad:
+            return {}, f"The arguments have the name {visible_line(str(bad)[:100])!r} twice."
+        except (ValueError, RecursionError):
+            return {}, "The arguments cannot be read."
+        if not isinstance(found, dict):
+            return {}, "The arguments are not an object."
+        return found, ""
 
     @cached_property
     def digest(self) -> str:

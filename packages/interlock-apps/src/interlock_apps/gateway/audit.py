@@ -139,6 +139,14 @@ class AuditedRequest:
         self._began = began
         self.entry = entry
 
+    async def write_start(self) -> None:
+        """Write the start of the request, and wait until it is on the disk.
+
+        Raises:
+            McpError: It cannot be written.
+        """
+        await self._audit.write_start(self.entry)
+
     def decide(self, by: str, decision: str, why: str) -> None:
         """Record a decision. A later one replaces it only if it is stricter than "allow".
 
@@ -191,12 +199,13 @@ class GatewayAudit:
         """Whether there is a file."""
         return self._log is not None
 
-    async def start(self, asked: Asked) -> AuditedRequest:
-        """Record the start of a request.
+    @property
+    def is_required(self) -> bool:
+        """Whether a request is refused while its start cannot be recorded."""
+        return self._writer is not None and self.options.required
 
-        Raises:
-            McpError: The audit is required, and cannot be written.
-        """
+    def start(self, asked: Asked) -> AuditedRequest:
+        """Begin the entry of a request. If the audit is required, `write_start` has to follow."""
         entry: dict[str, Any] = {
             "id": os.urandom(8).hex(),
             "view": asked.view,
@@ -217,14 +226,21 @@ class GatewayAudit:
         if self.options.arguments:
             text = asked.raw_arguments.decode("utf-8", "replace")
             entry["arguments"] = text[:_MOST_ARGUMENTS]
-        if self._writer is not None and self.options.required:
-            try:
-                await self._writer.write(_dated("started", entry))
-            except (OSError, ValueError) as bad:
-                log.error("a request is refused, because the audit cannot be written: %s", bad)
-                words = "The gateway cannot record this request, so it does not pass it on."
-                raise McpError(INTERNAL_ERROR, words, {"reason": "audit"}) from bad
         return AuditedRequest(self, entry, asyncio.get_running_loop().time())
+
+    async def write_start(self, entry: Mapping[str, Any]) -> None:
+        """Write the start of a request, and wait until it is on the disk.
+
+        Raises:
+            McpError: It cannot be written.
+        """
+        assert self._writer is not None  # only a required audit does this
+        try:
+            await self._writer.write(_dated("started", entry))
+        except (OSError, ValueError) as bad:
+            log.error("a request is refused, because the audit cannot be written: %s", bad)
+            words = "The gateway cannot record this request, so it does not pass it on."
+            raise McpError(INTERNAL_ERROR, words, {"reason": "audit"}) from bad
 
     def note(self, event: str, entry: Mapping[str, Any]) -> None:
         """Record something else than a request, such as a changed tool or a suspicion."""
@@ -290,4 +306,6 @@ def _short(value: Any) -> Any:
 
 def _bounded(text: str) -> str:
     """Shorten what somebody else chose, and replace what UTF-8 cannot encode."""
+    if len(text) <= _MOST_CHARACTERS and text.isascii():
+        return text
     return text[:_MOST_CHARACTERS].encode("utf-8", "replace").decode()

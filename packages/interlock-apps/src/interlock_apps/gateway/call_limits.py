@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -190,16 +189,20 @@ class CallQueue:
         """The number of waiting requests."""
         return self._queue.usage().used
 
-    @asynccontextmanager
-    async def slot(self, x: Exchange) -> AsyncIterator[None]:
-        """Run a block when a slot is free. Raises McpError if there is none in time."""
+    async def acquire(self, x: Exchange) -> str:
+        """Wait for a slot. Returns its holder, for `release`.
+
+        Raises:
+            McpError: There is no slot in time.
+        """
         holder = holder_of_exchange(x)
         if not await self._queue.acquire(holder, self._seconds):
             raise busy_error(self._what)
-        try:
-            yield
-        finally:
-            self._slots.release(holder)
+        return holder
+
+    def release(self, holder: str) -> None:
+        """Give a slot back."""
+        self._slots.release(holder)
 
 
 def size_of(result: AnyResult) -> int | None:

@@ -120,7 +120,9 @@ class ControlSocket:
         if not hasattr(asyncio, "start_unix_server"):
             return
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = self._folder.stat()
+        found = self._folder.lstat()  # a link would be somebody else's choice
+        if not stat.S_ISDIR(found.st_mode):
+            raise PermissionError(f"{self._folder} is not a folder")
         if stat.S_IMODE(found.st_mode) & _OTHERS or found.st_uid != os.getuid():
             raise PermissionError(f"others may open {self._folder}; run chmod 700 on it")
         self._path.unlink(missing_ok=True)  # left by a process that was killed

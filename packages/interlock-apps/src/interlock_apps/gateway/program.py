@@ -228,8 +228,10 @@ class Gateway:
                 self._following = asyncio.create_task(self.page.follow())
             if self._control_folder is not None:
                 self._control = ControlSocket(self._control_folder, self.answer)
-                with contextlib.suppress(OSError):
+                try:
                     await self._control.open()
+                except OSError as bad:
+                    log.warning("this process has no control socket: %s", bad)
         except BaseException:
             await self._stop()
             raise

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -326,15 +325,25 @@ class ProtectedSource:
 
     async def _handle(self, x: Exchange, asked: Asked) -> AnyResult:
         protections = self._protections
-        record = await protections.audit.start(asked)
+        record = protections.audit.start(asked)
+        if protections.audit.is_required:
+            await record.write_start()
         outcome = "cancelled"
         is_passed_on = False
         try:
             try:
                 await self._admit(x, asked, record)
-                async with self._slot(x):
+                if x.method in _UNNAMED:
                     is_passed_on = True
                     result = await self._source.handle(x)
+                else:
+                    queue = protections.queue_of(self._server)
+                    holder = await queue.acquire(x)
+                    try:
+                        is_passed_on = True
+                        result = await self._source.handle(x)
+                    finally:
+                        queue.release(holder)
                 await self._admit_result(asked, result, record)
             except Denial as denied:
                 outcome = "denied"
@@ -356,11 +365,6 @@ class ProtectedSource:
         finally:
             record.end(outcome)
 
-    def _slot(self, x: Exchange) -> AbstractAsyncContextManager[Any]:
-        if x.method in _UNNAMED:
-            return nullcontext()
-        return self._protections.queue_of(self._server).slot(x)
-
     async def _admit(self, x: Exchange, asked: Asked, record: AuditedRequest) -> None:
         """Decide about a request. Raises Denial, and McpError beyond a rate."""
         protections = self._protections
@@ -371,6 +375,10 @@ class ProtectedSource:
         if protections.rates is not None and not asked.replayed:
             await protections.rates.acquire(x, asked)
         questions: list[str] = []
+        is_judged = protections.policy is not None or protections.hook is not None
+        if is_judged and asked.arguments_problem:
+            record.decide("policy", "deny", asked.arguments_problem)
+            raise Denial(asked.arguments_problem)
         if protections.policy is not None:
             verdict = self._judge(protections.policy, asked)
             record.decide("policy", verdict.decision, verdict.why)
