@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,6 +15,7 @@ import pytest
 
 from interlock import Client, Stdio
 from interlock.sandbox import Sandbox, SandboxUnavailable
+from interlock.sandbox.namespace_ports import namespace_ports
 from tests.sandbox.cells import MECHANISMS, need
 
 SERVER = Path(__file__).with_name("confined_server.py")
@@ -101,6 +103,20 @@ async def test_granted_and_denied_paths(mechanism: str, tmp_path: Path) -> None:
         assert await ask("read", path=str(tmp_path / "closed/x")) != "closed"
         assert await ask("read", path=str(tmp_path / "work/x")) == "work"
         assert await ask("write", path=str(tmp_path / "work/x")) != "written"
+
+
+async def test_a_helper_that_has_ended_is_started_again(tmp_path: Path) -> None:
+    """The one that opens the port of the proxy in the namespace of a program."""
+    need("bubblewrap")
+    for _ in range(2):
+        async with (
+            website() as port,
+            confined("bubblewrap", tmp_path, hosts=["127.0.0.1"]) as ask,
+        ):
+            assert await ask("fetch", url=f"http://127.0.0.1:{port}/") == "200 hello"
+        link = namespace_ports()._link
+        assert link is not None
+        link.shutdown(socket.SHUT_RDWR)
 
 
 async def test_a_hole_in_an_open_folder(tmp_path: Path) -> None:

@@ -14,8 +14,6 @@ from .grants import Grants
 
 PROXY_PORT: Final = 3128
 """The port of the proxy on the loopback of the namespace, where no other program listens."""
-LISTENER: Final = "/run/interlock-listen.py"
-"""The place of the program that opens this port, within the namespace."""
 _PROBE_SECONDS = 10
 
 # `--die-with-parent`: nothing outlives the server. The kernel sends that signal when the thread
@@ -63,7 +61,8 @@ def options(
     *,
     temporary: str,
     network: bool,
-    listener: str | None,
+    info_fd: int | None,
+    block_fd: int | None,
     filter_fd: int | None,
 ) -> list[str]:
     """Return the options of bubblewrap for a program. They hold its environment, so they must not
@@ -74,7 +73,8 @@ def options(
         env: Its environment.
         temporary: The folder that it gets as /tmp.
         network: Whether the network of the machine is open to it.
-        listener: The file of the program that opens the proxy's port; None without a proxy.
+        info_fd: Where bubblewrap writes the id of the process in the namespaces; None for nowhere.
+        block_fd: The program starts when this can be read; None for at once.
         filter_fd: The descriptor of a seccomp filter; None without one.
     """
     words = [*_NAMESPACES, "--clearenv"]
@@ -84,9 +84,11 @@ def options(
         words.append("--unshare-net")
     if filter_fd is not None:
         words += ["--seccomp", str(filter_fd)]
+    if info_fd is not None:
+        words += ["--info-fd", str(info_fd)]
+    if block_fd is not None:
+        words += ["--block-fd", str(block_fd)]
     mounts = [*_base(temporary), *_granted(grants)]
-    if listener is not None:
-        mounts.append((LISTENER, ["--ro-bind", listener, LISTENER]))
     # a folder is mounted before what is in it; of the same path, the later one wins
     for _, mount in sorted(mounts, key=lambda mount: mount[0].rstrip("/").count("/")):
         words += mount

@@ -9,28 +9,26 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
-from msgspec.structs import replace
+import msgspec
+from msgspec import Struct
 
 from . import bubblewrap, seccomp
 from .errors import SandboxUnavailable
-from .grants import Grants, grants_of, program_files
+from .grants import Grants, grants_of
 from .landlock import Ruleset
 from .limits import limited
 from .mechanisms import choose
+from .namespace_ports import namespace_ports
 from .policy import SandboxPolicy
 from .proxy import EgressProxy
 from .refusals import FileRefusals, direct_refusal
 
-_START_SECONDS = 10.0
 _PROXY_VARIABLES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
-_LISTEN: Final = str(Path(__file__).with_name("listen.py"))
 _HOLE = "it cannot keep {} closed, which is within an open folder"
 
 
@@ -133,27 +131,24 @@ class Confined:
     ) -> subprocess.Popen[bytes]:
         """Start the program in bubblewrap."""
         inherited: list[int] = []
-        outside: socket.socket | None = None
+        info = block = -1
         try:
-            filter_fd: int | None = None
+            filter_fd = info_fd = block_fd = None
             if seccomp.is_known_machine():
                 filter_fd = _file_of(seccomp.compiled("any"))
                 inherited.append(filter_fd)
             if self._sandbox.uses_proxy:
-                outside, inside = socket.socketpair()
-                inherited.append(inside.detach())
-                python = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
-                grants = replace(grants, read=(*grants.read, *program_files(python, None)))
-                port = str(bubblewrap.PROXY_PORT)
-                command = [
-                    python, "-I", "-S", bubblewrap.LISTENER, str(inherited[-1]), port, *command,
-                ]  # fmt: skip
+                namespace_ports().prepare()  # it starts beside all that follows
+                info, info_fd = os.pipe()
+                block_fd, block = os.pipe()
+                inherited += [info_fd, block_fd]
             options = bubblewrap.options(
                 grants,
                 env,
                 temporary=temporary,
                 network=self._sandbox.hosts == "all",
-                listener=_LISTEN if outside is not None else None,
+                info_fd=info_fd,
+                block_fd=block_fd,
                 filter_fd=filter_fd,
             )
             inherited.append(_file_of("\0".join(options).encode()))
@@ -161,17 +156,17 @@ class Confined:
             # Its environment is not that of the program: variables such as LD_PRELOAD would run
             # code in bubblewrap itself, which is not confined.
             process = subprocess.Popen(words, env={}, pass_fds=inherited, **streams)
-        finally:
             for each in inherited:
                 os.close(each)
-            if outside is not None and sys.exc_info()[0] is not None:
-                outside.close()
-        if outside is not None:
-            with outside, contextlib.suppress(OSError):
-                outside.settimeout(_START_SECONDS)
-                _, descriptors, _, _ = socket.recv_fds(outside, 1, 1)
-                if descriptors:  # otherwise the program has ended: its stderr says why
-                    self._listener = socket.socket(fileno=descriptors[0])
+            inherited.clear()
+            if self._sandbox.uses_proxy:
+                self._listener = _proxy_port(process, info)
+                with contextlib.suppress(BrokenPipeError):  # bubblewrap has ended
+                    os.write(block, b"1")
+        finally:
+            for each in (*inherited, info, block):
+                if each >= 0:
+                    os.close(each)
         return process
 
     def _start_restricted(
@@ -328,6 +323,37 @@ def _proxy_variables(port: int) -> dict[str, str]:
         "no_proxy": local,
         "NODE_USE_ENV_PROXY": "1",  # without it, Node ignores the others
     }
+
+
+class _BubblewrapInfo(Struct):
+    """What bubblewrap writes about a program."""
+
+    process: int = msgspec.field(name="child-pid")
+
+
+_read_info = msgspec.json.Decoder(_BubblewrapInfo).decode
+
+
+def _proxy_port(process: subprocess.Popen[bytes], info: int) -> socket.socket | None:
+    """Return the port of the proxy in the namespace of a program that has not started yet; None if
+    bubblewrap has ended: its stderr says why.
+
+    Raises:
+        SandboxUnavailable: The port cannot be opened.
+    """
+    with open(info, "rb", closefd=False) as file:
+        written = file.read()  # to its end, which is also that of a bubblewrap that fails
+    if not written:
+        return None
+    try:
+        return namespace_ports().open(_read_info(written).process, bubblewrap.PROXY_PORT)
+    except (OSError, msgspec.MsgspecError) as bad:
+        process.kill()
+        process.wait()
+        raise SandboxUnavailable(
+            f"The server was not started: the port of its proxy cannot be opened ({bad}). To start"
+            ' it without the network, set "network": "none" in its sandbox.'
+        ) from bad
 
 
 def _file_of(content: bytes) -> int:
