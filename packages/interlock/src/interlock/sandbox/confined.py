@@ -239,7 +239,8 @@ class Confined:
     async def aclose(self) -> None:
         """Close the proxy and remove the temporary files. The program must have ended."""
         if self._broker is not None:
-            self._broker.close()
+            # In a thread: a connection that the broker opens waits for the proxy of this loop.
+            await asyncio.to_thread(self._broker.close)
             self._broker = None
         if self._notices is not None:
             os.close(self._notices)

@@ -272,6 +272,8 @@ class ConnectBroker:
                 self._refused(*place)
             raise OSError(errno.EACCES, "not the proxy")
         with socket.socket(fileno=_duplicate(process, number)) as connected:
+            # The process may have ended, and its number belong to another one by now.
+            fcntl.ioctl(self._notices, _STILL_VALID, struct.pack("=Q", identity))
             kind = connected.type
             if connected.family != socket.AF_INET or kind != socket.SOCK_STREAM:
                 raise OSError(errno.EACCES, "not a TCP socket")
