@@ -111,14 +111,20 @@ async def test_the_hub_confines(
     root.mkdir()
     (tmp_path / "secret").write_text("secret")
     command = (sys.executable, "-m", "interlock", "serve", "filesystem", str(tmp_path))
-    one = Entry(id="files", command=command, cwd=str(work), source=str(work / ".mcp.json"))
+    one = Entry(
+        id="files",
+        command=command,
+        cwd=str(work),
+        source=str(work / ".mcp.json"),
+        env={"INTERLOCK_FILESYSTEM_MOUNTS": "1"},  # each open folder is a mount of its own
+    )
     async with kept(one, roots=lambda id: [str(root)] if id == "files" else []) as links:
         link = links["files"]
         assert link.state == "up"
         result = await link.call("read_file", {"path": str(tmp_path / "secret")})
         assert result.is_error
         assert "secret" not in result.text.replace("/secret", "")
-        arguments = {"path": str(root / "note"), "content": "written"}
+        arguments = {"path": str(root / "note"), "text": "written"}
         result = await link.call("write_file", arguments)
         assert not result.is_error, result.text
     assert (root / "note").read_text() == "written"

@@ -265,7 +265,8 @@ async def test_the_number_of_principals_in_memory_is_bounded(
     assert [personal.of(name) for name in ("waits", "is mounted")] == kept
     kept[0].logins = 0
     stop()
-    personal.of("another")
+    for name in ("one more", "another"):
+        personal.of(name)
     await personal.reap()
     assert not set(kept) & {*personal.all()}
 

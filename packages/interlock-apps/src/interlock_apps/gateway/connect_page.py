@@ -81,7 +81,7 @@ class ConnectPage:
             return
         request = Request(scope)
         if request.headers.get("host", "") != self._host:  # a page of another site
-            answer = _page(
+            answer: Response = _page(
                 "Not this address", f"<p>Open this page at {_shown(self._host)}.</p>", 421
             )
             await answer(scope, receive, send)

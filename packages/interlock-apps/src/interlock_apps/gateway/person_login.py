@@ -9,6 +9,7 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -105,7 +106,8 @@ class PersonLogin:
         task = asyncio.create_task(self._run(ticket, login, offered))
         self._running[ticket] = task
         task.add_done_callback(lambda done: self._ended(ticket, done))
-        await asyncio.wait({task, offered}, return_when=asyncio.FIRST_COMPLETED)
+        waiting: set[asyncio.Future[Any]] = {task, offered}
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         if not offered.done():
             raise Unauthorized("log-in", "the login ended before the person was asked")
         return offered.result()

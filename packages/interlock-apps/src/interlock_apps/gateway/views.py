@@ -487,11 +487,11 @@ class _ViewTasks(Tasks):
 
     def __init__(self, store: str | Store, find: Callable[[Caller], Server | None]) -> None:
         super().__init__(store)
-        self._find = find
+        self._server_of = find
 
     def server_for(self, caller: Caller) -> Any:
         """See Tasks."""
-        return self._find(caller) or super().server_for(caller)
+        return self._server_of(caller) or super().server_for(caller)
 
 
 class View:

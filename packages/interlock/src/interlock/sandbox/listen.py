@@ -59,7 +59,8 @@ def _set_namespace(descriptor: int, kind: int) -> None:
         return
     import _ctypes  # Python 3.11 has no setns
 
-    function = _ctypes.dlsym(_ctypes.dlopen(None, 0), "setns")
+    library = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None is this program
+    function = _ctypes.dlsym(library, "setns")
     if _ctypes.call_function(function, (descriptor, kind)):
         raise OSError(1, "the namespace cannot be entered")
 
