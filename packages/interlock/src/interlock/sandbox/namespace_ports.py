@@ -4,6 +4,7 @@ them (`listen.py`).
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 import socket
@@ -69,6 +70,7 @@ class NamespacePorts:
                 file_actions=[*null, (os.POSIX_SPAWN_DUP2, theirs.fileno(), _LINK)],
                 setsid=True,  # signals of a terminal are not for it
             )
+        atexit.register(ours.close)
         self._link = ours
         self._owner = os.getpid()
         return ours
