@@ -48,10 +48,10 @@ async def test_another_address_and_a_run(home: Path, everyday: Path) -> None:
         assert "Plan a week in Lisbon" in ended.out
 
         for words, said in (
-            (["ask", "--background", "x", "--json"], "only --model and --folder"),
+            (["ask", "--background", "x", "--json"], "Give only --model and --folder"),
             (["ask", "--background", "x", "-m", "a", "-m", "b"], "give one --model"),
-            (["ask", "x", "--folder", str(home)], "--folder goes with --background"),
-            (["host", "--folder", str(home)], "--folder goes with"),
+            (["ask", "x", "--folder", str(home)], "together with --background"),
+            (["host", "--folder", str(home)], "together with --new-address"),
         ):
             ended = await ran_here(*words)
             assert ended.code == 2, words

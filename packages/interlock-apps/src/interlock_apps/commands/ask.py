@@ -154,7 +154,7 @@ def ask(
         )
         return
     if folder is not None:
-        raise click.UsageError("--folder goes with --background.")
+        raise click.UsageError("Give --folder together with --background.")
     given = given_of(options)
     if machine and events:
         raise click.UsageError("Give --json or --events, not both.")
@@ -202,7 +202,7 @@ def _ask_in_background(text: str, folder: Path | None, others: dict[str, Any]) -
     unfitting = [name for name, value in others.items() if value not in (None, False, (), "")]
     if unfitting:
         raise click.UsageError(
-            "With --background, the running host decides: only --model and --folder can be given."
+            "Give only --model and --folder with --background: the host has its own settings."
         )
     if len(models) > 1:
         raise click.UsageError("With --background, give one --model.")

@@ -78,7 +78,7 @@ def host(
     interlock host -c servers.json -m openai:llama3@http://localhost:11434/v1 --open
     """
     if folder is not None and not (new_address or runs):
-        raise click.UsageError("--folder goes with --new-address or --runs.")
+        raise click.UsageError("Give --folder together with --new-address or --runs.")
     if new_address:
         print_address(folder, opens)
         return
