@@ -4,9 +4,9 @@
 import { signal, useLayoutEffect, useRef } from "../kit/kit.js";
 
 /** Items of a window that follows the end, and by which a window grows. */
-const STEP = 80;
+const STEP = 50;
 /** Items that have elements at most. */
-const MOST = 320;
+const MOST = 300;
 /** Pixels from an end of the window at which it grows. */
 const NEARBY = 600;
 const SHOWN = 2000; // milliseconds for which a revealed item is marked

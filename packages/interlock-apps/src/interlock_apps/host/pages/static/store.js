@@ -71,7 +71,7 @@ export const isLive = (id) => {
 export const serverById = (id) => servers.value.find((server) => server.id === id);
 
 const LINES = 1000;
-const TURNS = 30; // of a conversation that are read at a time
+const TURNS = 20; // of a conversation that are read at a time
 const FRAME = 50;
 let keys = 0;
 const key = () => `k${++keys}`;
