@@ -127,22 +127,14 @@ function build() {
   }));
   tool("test_embedded_resource", "Answer with a resource.", nothing, async () => ({
     content: [
-      embedded(
-        "test://embedded-resource",
-        "text/plain",
-        "This is an embedded resource content.",
-      ),
+      embedded("test://embedded-resource", "text/plain", "This is an embedded resource content."),
     ],
   }));
   tool("test_multiple_content_types", "Answer with three kinds.", nothing, async () => ({
     content: [
       text("Multiple content types test:"),
       { type: "image", data: DOT, mimeType: "image/png" },
-      embedded(
-        "test://mixed-content-resource",
-        "application/json",
-        '{"test":"data","value":123}',
-      ),
+      embedded("test://mixed-content-resource", "application/json", '{"test":"data","value":123}'),
     ],
   }));
   tool("test_error_handling", "Fail, always.", nothing, async () => {
@@ -218,12 +210,7 @@ function build() {
     await report(ctx, 1, 2);
     return asked(ctx, { user_name: NAME }, hello);
   });
-  asking(
-    "test_input_required_result_elicitation",
-    "Ask for a name.",
-    { user_name: NAME },
-    hello,
-  );
+  asking("test_input_required_result_elicitation", "Ask for a name.", { user_name: NAME }, hello);
   asking(
     "test_input_required_result_sampling",
     "Ask the client's model for a capital.",
@@ -249,8 +236,7 @@ function build() {
     "test_input_required_result_multiple_inputs",
     "Ask for a name, a greeting and the folders, all at once.",
     { user_name: NAME, greeting: GREETING, client_roots: inputRequired.listRoots() },
-    ({ user_name, greeting }) =>
-      said(`${greeting.result.content.text} ${user_name.content.name}`),
+    ({ user_name, greeting }) => said(`${greeting.result.content.text} ${user_name.content.name}`),
   );
   tool(
     "test_input_required_result_multi_round",
@@ -290,12 +276,9 @@ function build() {
       },
     ],
   }));
-  server.registerResource(
-    "picture",
-    "test://static-binary",
-    { mimeType: "image/png" },
-    (uri) => ({ contents: [{ uri: uri.href, mimeType: "image/png", blob: DOT }] }),
-  );
+  server.registerResource("picture", "test://static-binary", { mimeType: "image/png" }, (uri) => ({
+    contents: [{ uri: uri.href, mimeType: "image/png", blob: DOT }],
+  }));
   server.registerResource(
     "watched",
     "test://watched-resource",

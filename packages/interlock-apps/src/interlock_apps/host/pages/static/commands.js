@@ -77,6 +77,8 @@ function places() {
   return [
     { group: "Show", icon: "folder", title: "Folders", take: show("roots") },
     { group: "Show", icon: "rule", title: "Rules", take: show("rules") },
+    { group: "Show", icon: "play", title: "Runs", take: show("runs") },
+    { group: "Show", icon: "clock", title: "Timeline", take: show("timeline") },
     { group: "Show", icon: "list", title: "Log", take: show("audit") },
     {
       group: "Show",
