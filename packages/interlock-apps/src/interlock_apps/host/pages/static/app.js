@@ -417,7 +417,7 @@ export function App() {
     <div class=${cls("app", panel.value && "has-panel", narrow && "has-drawer")}>
       <a
         class="skip"
-        href="#say"
+        href=${settings.value ? "#settings" : "#say"}
         onClick=${(event) => {
           event.preventDefault();
           (document.getElementById("say") ?? document.getElementById("settings"))?.focus();
