@@ -171,8 +171,7 @@ def commands(installed: Callable[[str], Path]) -> Mapping[str, list[str]]:
 async def test_a_package_is_installed_and_served(
     program: str, mechanism: Any, installed: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    """It comes through the proxy, and the second start takes it from the home folder of the
-    server. A host that is not allowed gives nothing."""
+    """It comes through the proxy. Without the host it is not there."""
     need(mechanism)
     (tmp_path / "work").mkdir()
     async with index() as (url, asked):
@@ -184,6 +183,7 @@ async def test_a_package_is_installed_and_served(
             "NPM_CONFIG_REGISTRY": url,
             "NPM_CONFIG_UPDATE_NOTIFIER": "false",
             "NPM_CONFIG_AUDIT": "false",
+            "NPM_CONFIG_FETCH_RETRIES": "0",
             "PATH": f"{peers.node().parent}:/usr/bin:/bin",
         }
 
@@ -203,14 +203,10 @@ async def test_a_package_is_installed_and_served(
                 sandbox=sandbox,
             )
 
-        downloads: list[int] = []
-        for _ in range(2):
-            async with Client(server("home", ADDRESS), timeout=120) as client:
-                said = await client.call_tool("hello")
-                assert said.text.startswith("hello from ")
-            downloads.append(len([path for path in asked if path.endswith((".whl", ".tgz"))]))
-        assert downloads[0] > 0
-        assert downloads[1] == downloads[0]
+        async with Client(server("home", ADDRESS), timeout=120) as client:
+            said = await client.call_tool("hello")
+            assert said.text.startswith("hello from ")
+        assert [path for path in asked if path.endswith((".whl", ".tgz"))]
         asked.clear()
         with pytest.raises(Unreachable):
             async with Client(server("other"), timeout=120):
