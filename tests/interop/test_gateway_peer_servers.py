@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -59,7 +58,7 @@ __all__ = [
 ]
 
 MAKERS = [
-    Maker("python-2", unlisted=True, lenient=True, codes=(-32602, 0, -32603)),
+    Maker("python-2", lenient=True, codes=(-32602, 0, -32603)),
     Maker("typescript-2"),
     Maker("fastmcp", unwatched=True, lenient=True, codes=(-32602, -32603)),
 ]
@@ -108,8 +107,6 @@ async def behind(
 async def talk(request: pytest.FixtureRequest, behind: RunningGateway) -> AsyncIterator[Talk]:
     """One conversation with one maker's server through the gateway."""
     maker, back, front = request.param
-    if back == R5:
-        maker = replace(maker, unlisted=False)
     talk = Talk(maker, None)  # type: ignore[arg-type]  # the client is made with the talk's own methods, so it comes second
     talk.client = behind.client(
         view_of(maker.name, back),
@@ -123,19 +120,30 @@ async def talk(request: pytest.FixtureRequest, behind: RunningGateway) -> AsyncI
         yield talk
 
 
-async def test_a_watched_resource_and_a_changed_list(talk: Talk) -> None:
-    """The client hears of both, where the SDK has them."""
-    has_subscriptions = not talk.maker.unwatched
-    wanted = ["note://board"] if has_subscriptions else []
-    async with talk.client.watch(tools=True, resources=wanted) as changes:
-        if has_subscriptions:
-            await talk.text("touch")
-            assert (await heard(changes, "resource")).uri == "note://board"
-        await talk.text("grow")
-        if talk.maker.unlisted:
-            return  # it does not declare that its lists change, so nobody looks at once
-        await heard(changes, "tools")
-    assert "extra" in {tool.name for tool in await talk.client.list_tools()}
+async def test_a_watched_resource(talk: Talk) -> None:
+    """The client hears of its change, where the SDK has subscriptions."""
+    if talk.maker.unwatched:
+        return
+    async with talk.client.watch(resources=["note://board"]) as changes:
+        await talk.text("touch")
+        assert (await heard(changes, "resource")).uri == "note://board"
+
+
+@pytest.mark.parametrize("maker", MAKERS, ids=lambda maker: maker.name)
+async def test_a_changed_list(maker: Maker, behind: RunningGateway) -> None:
+    """Clients of both eras hear of it, and the new tool is listed. A server can grow only once; the
+    one without subscriptions tells of it under 2025-11-25 only."""
+    view = view_of(maker.name, R4 if maker.unwatched else R5)
+    async with (
+        behind.client(view, revision=R4) as old,
+        behind.client(view, revision=R5) as new,
+        old.watch(tools=True) as old_changes,
+        new.watch(tools=True) as new_changes,
+    ):
+        assert not (await new.call_tool("grow")).is_error
+        for client, changes in ((old, old_changes), (new, new_changes)):
+            while "extra" not in {tool.name for tool in await client.list_tools()}:
+                await heard(changes, "tools")
 
 
 async def heard(changes: Watch, kind: str) -> Changed:
