@@ -29,6 +29,7 @@ from ..fleet.events import Notice
 from ..fleet.hub import HubOptions, KnownRevisions
 from ..fleet.log import BodyLimits, SqliteLog
 from ..fleet.policy import Policy, Rule
+from ..fleet.policy_file import PolicyFile
 from ..fleet.rulebook import BadPolicy, load_policy, read_rules, write_rules
 from ..host.app import Host
 from ..host.loop.budget import Budget
@@ -59,8 +60,9 @@ def host_of(
         problems = "".join(f"\n  {problem}" for problem in config.problems)
         raise click.UsageError(f"There is no server in {', '.join(map(str, paths))}.{problems}")
     models = models_of(given.models_file, given.models, local={"planner": Planner})
-    policy = policy_of(given)
     own = user_folder()
+    file = PolicyFile(given.policy_file or own / "policy.toml")
+    policy = policy_of(given, file)
     saved = own / "rules.json"
     for rule in saved_rules(saved):
         policy.remember(rule, "always")
@@ -84,6 +86,8 @@ def host_of(
             ask_to_start=ask_to_start,
             log_required=given.log_required,
             save_rules=lambda rules: save_rules(saved, rules),
+            policy_file=file,
+            file_copies=own / "undo",
             hub=HubOptions(
                 auth=_authorizer,
                 revisions=KnownRevisions(own / "revisions.json"),
@@ -197,12 +201,10 @@ async def follow(host: Host, given: HostCommandOptions) -> None:
             await host.reload(config)
 
 
-def policy_of(given: HostCommandOptions) -> Policy:
-    """The policy of the given file, or one without rules. Raises click.UsageError."""
-    if given.policy_file is None:
-        return Policy()
+def policy_of(given: HostCommandOptions, file: PolicyFile) -> Policy:
+    """The policy of the given file, or of the user's own. Raises click.UsageError."""
     try:
-        return load_policy(given.policy_file)
+        return file.policy() if given.policy_file is None else load_policy(given.policy_file)
     except BadPolicy as bad:
         raise click.UsageError(str(bad)) from None
 

@@ -156,8 +156,8 @@ class CallProposed(Event, frozen=True, kw_only=True, tag="callProposed"):
 class CallDecided(Event, frozen=True, kw_only=True, tag="callDecided"):
     """Whether a call may be made, who decided, and why; `arguments` if they were edited.
 
-    `by` is "rule", "person", "pin", "budget", "host", "nobody", or "stopped" if the tool's server
-    is stopped.
+    `by` is "rule", "person", "plan", "bounds", "pin", "budget", "host", "nobody", or "stopped" if
+    the tool's server is stopped.
     """
 
     call: str
@@ -349,6 +349,69 @@ class RuleRemembered(Event, frozen=True, kw_only=True, tag="ruleRemembered"):
     remember: Literal["session", "always"]
 
 
+class PolicyEdited(Event, frozen=True, kw_only=True, tag="policyEdited"):
+    """The policy file was changed on request; `lines` are the difference to the text before."""
+
+    path: str
+    lines: tuple[str, ...]
+
+
+class ModeChanged(Event, frozen=True, kw_only=True, tag="modeChanged"):
+    """The person chose which calls of a conversation run without a question.
+
+    `bounds` are those of the mode "bounds", as plain data.
+    """
+
+    mode: str
+    bounds: Any = None
+
+
+class Tainted(Event, frozen=True, kw_only=True, tag="tainted"):
+    """The model got a result with orders to it: calls that write are asked about from now on."""
+
+    call: str
+    server: str
+    tool: str
+
+
+class TaintCleared(Event, frozen=True, kw_only=True, tag="taintCleared"):
+    """The person let the rules decide again about calls that write."""
+
+
+class SamplingAllowed(Event, frozen=True, kw_only=True, tag="samplingAllowed"):
+    """A server may ask models in a conversation without a question, within these bounds.
+
+    Both are 0 if the permission has ended or was revoked.
+    """
+
+    server: str
+    requests: int
+    tokens: int
+
+
+class FilesChanged(Event, frozen=True, kw_only=True, tag="filesChanged"):
+    """Files that a call named have changed, were created, or are gone, as plain data."""
+
+    call: str
+    server: str
+    tool: str
+    files: tuple[Any, ...]
+
+
+class FileRestored(Event, frozen=True, kw_only=True, tag="fileRestored"):
+    """A file was restored to its state before a call."""
+
+    call: str
+    path: str
+
+
+class ConsentChanged(Event, frozen=True, kw_only=True, tag="consentChanged"):
+    """The mode, the bounds or the taint of a conversation, as plain data; see `Session.mode`."""
+
+    kept: ClassVar[bool] = False
+    consent: Any
+
+
 class Notice(Event, frozen=True, kw_only=True, tag="notice"):
     """A notice for the person."""
 
@@ -387,5 +450,13 @@ AnyEvent = (
     | Pinned
     | RootsChanged
     | RuleRemembered
+    | PolicyEdited
+    | ModeChanged
+    | Tainted
+    | TaintCleared
+    | SamplingAllowed
+    | FilesChanged
+    | FileRestored
+    | ConsentChanged
     | Notice
 )

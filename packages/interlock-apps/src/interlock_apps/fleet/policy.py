@@ -91,7 +91,8 @@ class Verdict(Struct, frozen=True, kw_only=True, rename="camel"):
 
     `rule` is None if no rule applies. With `review` the person sees the result before the model
     does. `may_remember` says whether an answer may be remembered; it may not if a written rule asks
-    each time.
+    each time. `by` says what allows the call if it is no rule: the plan or the bounds of the
+    conversation. With `bounded` the person is asked because a bound is reached.
     """
 
     decision: Choice
@@ -99,6 +100,8 @@ class Verdict(Struct, frozen=True, kw_only=True, rename="camel"):
     rule: Rule | None = None
     review: bool = False
     may_remember: bool = False
+    by: Literal["rule", "plan", "bounds"] = "rule"
+    bounded: bool = False
 
 
 class Policy:
@@ -178,6 +181,50 @@ class Policy:
             "deny": "No rule allows this.",
         }[self.default]
         return Verdict(decision=self.default, why=why, review=review, may_remember=asks)
+
+    def narrower(
+        self,
+        server: str,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        trusted: bool,
+        session: str = "",
+    ) -> Rule | None:
+        """Return a rule that allows calls of this tool with other arguments; None if a rule covers
+        this call, or none is about the arguments of the tool. Never raises.
+        """
+        found = None
+        for rule in (*self.rules, *self.learned):
+            if rule.decision != "allow":
+                continue
+            if _fits(rule, server, tool, arguments, trusted, session, NOBODY):
+                return None
+            # Unknown without the arguments: the rule is about them.
+            if _fits(rule, server, tool, None, trusted, session, NOBODY) is None:
+                found = found or rule
+        return found
+
+    def matching(
+        self,
+        server: str,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        trusted: bool,
+        session: str = "",
+    ) -> list[Rule]:
+        """Return the rules that fit a call, written ones first. Never raises."""
+        return [
+            rule
+            for rule in (*self.rules, *self.learned)
+            if _fits(rule, server, tool, arguments, trusted, session, NOBODY)
+        ]
+
+    def adopt(self, other: Policy) -> None:
+        """Take over the written rules and settings of another policy. What was remembered stays."""
+        self.rules = other.rules
+        self.default = other.default
+        self.trusted_read_only = other.trusted_read_only
+        self.review = other.review
 
     def hides(self, server: str, tool: Tool, trusted: bool, requester: Requester = NOBODY) -> bool:
         """Whether every call of a tool is denied, whatever its arguments. Never raises."""

@@ -82,11 +82,22 @@ class PinQuestion(Question, frozen=True, kw_only=True, tag="pin"):
     changes: tuple[FeatureChange, ...] = ()
 
 
+class AnswerScope(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Other calls that an answer may cover: in words, and as a rule of a policy file."""
+
+    words: str
+    toml: str
+
+
 class CallQuestion(Question, frozen=True, kw_only=True, tag="call"):
     """May this tool be called with these arguments?
 
     `why` names the rule that asks; `may_remember` says whether an answer may be remembered. A tool
-    is `flagged` if the threat scan warns about it; then the advised answer is no.
+    is `flagged` if the threat scan warns about it, and a call is a `risk` for the stated reason;
+    then the advised answer is no. Questions with the same `group` are about calls of one step of
+    the model, and can be answered together. `scopes` are further calls that the answer may cover
+    (`Decision.scope`). `bounded` says that a bound of the conversation is reached, which the answer
+    may renew (`Decision.renew`).
     """
 
     tool: str
@@ -100,6 +111,46 @@ class CallQuestion(Question, frozen=True, kw_only=True, tag="call"):
     why: str = ""
     may_remember: bool = True
     flagged: bool = False
+    risk: str = ""
+    group: str = ""
+    scopes: tuple[AnswerScope, ...] = ()
+    bounded: bool = False
+
+
+class PlanStep(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A call that a model plans.
+
+    Attributes:
+        name: The tool's name for the model.
+        server: The server's id.
+        tool: The name of the tool at its server.
+        arguments: The planned arguments.
+        open: The names of arguments whose values are not known yet. Any value fits.
+        times: How many such calls are planned.
+        why: What the call is for, in the model's words.
+        title: The title of the tool.
+        warnings: The threat scan's warnings about the tool.
+    """
+
+    name: str
+    server: str
+    tool: str
+    arguments: JSONObject = {}
+    open: tuple[str, ...] = ()
+    times: int = 1
+    why: str = ""
+    title: str = ""
+    warnings: tuple[Warned, ...] = ()
+
+
+class PlanQuestion(Question, frozen=True, kw_only=True, tag="plan"):
+    """May the model make the calls of its plan?
+
+    The answer approves all steps, none, or some (`Decision.only`). A call that is an approved step
+    runs without a question. Steps with warnings are never approved without `only`.
+    """
+
+    steps: tuple[PlanStep, ...]
 
 
 class ResultQuestion(Question, frozen=True, kw_only=True, tag="result"):
@@ -169,8 +220,13 @@ class Decision(Struct, frozen=True, kw_only=True, tag_field="type", rename="came
     `remember`: "once" for this question, "session" for the rest of this conversation, "always" from
     now on (calls only). The other fields replace what the person edited: `arguments` of a call, its
     `result`, the sampling `request`, the `sampled` result, or the `model` to ask. `only` are the
-    indexes of the approved changes of a PinQuestion; None approves all. `reason` goes to the model,
-    or to the server, if the answer is no.
+    indexes of the approved changes of a PinQuestion, or steps of a PlanQuestion; None approves all.
+    `reason` goes to the model, or to the server, if the answer is no.
+
+    `scope` is the index of one of the `scopes` of a CallQuestion: the answer covers all those
+    calls, for as long as `remember` says; "always" writes the rule to the policy file. `renew`
+    counts the bounds of the conversation from zero again. `requests` and `tokens` are the bounds of
+    a sampling permission for the rest of a conversation.
     """
 
     allow: bool
@@ -182,6 +238,10 @@ class Decision(Struct, frozen=True, kw_only=True, tag_field="type", rename="came
     model: str = ""
     sampled: CreateMessageResult | None = None
     only: tuple[int, ...] | None = None
+    scope: int | None = None
+    renew: bool = False
+    requests: int | None = None
+    tokens: int | None = None
 
 
 class Filled(Struct, frozen=True, kw_only=True, tag_field="type", rename="camel", tag="filled"):
@@ -195,6 +255,7 @@ AnyQuestion = (
     StartQuestion
     | PinQuestion
     | CallQuestion
+    | PlanQuestion
     | ResultQuestion
     | SampleQuestion
     | SampledQuestion

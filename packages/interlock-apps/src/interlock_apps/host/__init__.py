@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from ..fleet.log import MemoryLog, SqliteLog
     from ..fleet.pins import Pins
     from ..fleet.policy import Policy, Rule
+    from ..fleet.policy_file import PolicyFile
     from ..fleet.questions import (
+        AnswerScope,
         CallQuestion,
         Decision,
         FeatureChange,
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
         FormQuestion,
         NotAnswered,
         PinQuestion,
+        PlanQuestion,
+        PlanStep,
         ResultQuestion,
         SampledQuestion,
         SampleQuestion,
@@ -48,6 +52,9 @@ if TYPE_CHECKING:
     )
     from ..fleet.rulebook import load_policy, read_policy
     from .app import Host
+    from .call_explanation import CallExplanation
+    from .consent import Bounds
+    from .done_calls import DoneCall
     from .loop.budget import Budget
     from .options import HostOptions
     from .replay import Replay
@@ -78,9 +85,14 @@ _ROOMS = {
         "Usage",
     ),
     "..fleet.pins": ("Pins",),
+    ".call_explanation": ("CallExplanation",),
+    ".consent": ("Bounds",),
+    ".done_calls": ("DoneCall",),
     ".options": ("HostOptions",),
+    "..fleet.policy_file": ("PolicyFile",),
     "..fleet.policy": ("Policy", "Rule"),
     "..fleet.questions": (
+        "AnswerScope",
         "CallQuestion",
         "Decision",
         "FeatureChange",
@@ -89,6 +101,8 @@ _ROOMS = {
         "NotAnswered",
         "UserInterface",
         "PinQuestion",
+        "PlanQuestion",
+        "PlanStep",
         "ResultQuestion",
         "SampledQuestion",
         "SampleQuestion",
@@ -103,7 +117,14 @@ _ROOMS = {
 }
 
 __all__ = [
+    "AnswerScope",
     "Anthropic",
+    "Bounds",
+    "CallExplanation",
+    "DoneCall",
+    "PlanQuestion",
+    "PlanStep",
+    "PolicyFile",
     "RequestLimits",
     "Attached",
     "Budget",

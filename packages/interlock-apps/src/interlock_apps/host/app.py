@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from secrets import token_hex
@@ -30,6 +30,8 @@ from ..fleet.events import (
     RootsChanged,
     SessionBegan,
     SessionResumed,
+    TaintCleared,
+    Tainted,
 )
 from ..fleet.hub import Hub, ManagedServer
 from ..fleet.hub.hub import DEFAULT_WAIT
@@ -40,11 +42,16 @@ from ..fleet.questions import AnyQuestion, NotAnswered, UserInterface
 from ..fleet.toolbox import Toolbox
 from ..fleet.tracing import AgentTracing
 from .call_approval import CallApproval
+from .call_explanation import CallExplanation
 from .call_messages import CallMessages
+from .call_plans import CallPlans
 from .call_request import CallOutcome, CallRequest, RunningCalls
 from .call_runner import CallRunner
 from .calls import ToolCalls
+from .consent import Consents, Taint
+from .done_calls import DoneCall, DoneCalls
 from .feature_approvals import FeatureApprovals
+from .file_copies import FileCopies
 from .fleet_owner import FleetOwner
 from .loaded_skills import LoadedSkills
 from .options import HostOptions
@@ -55,7 +62,7 @@ from .rule_memory import RuleMemory
 from .running_tasks import RunningTasks
 from .runs import Run, Runs
 from .server_access import ServerAccess, expand
-from .server_requests import ServerRequests
+from .server_requests import SamplingPermission, ServerRequests
 from .session import Session, SessionServices
 from .start_approval import StartApproval
 from .targets import AnyServers, config_of
@@ -157,7 +164,11 @@ class Host:
         self.hub = Hub(self.config.entries, owner, hub)
         self.servers = ServerAccess(self.hub, self.features, self.events)
         self.skills = LoadedSkills(self.hub, self.pins, self.prompter, self.events.publish)
-        self.rules = RuleMemory(self.policy, self.events, options.save_rules)
+        self.rules = RuleMemory(self.policy, self.events, options.save_rules, options.policy_file)
+        reads = self.policy.trusted_read_only == "allow"
+        self.consents = Consents("read" if reads else "ask", self.events.publish, time.monotonic)
+        self.copies = FileCopies(options.file_copies, self.events.publish)
+        self.done = DoneCalls()
         approval = CallApproval(
             self.hub,
             self.toolbox,
@@ -167,7 +178,12 @@ class Host:
             self.skills,
             self.prompter,
             self.events,
+            self.consents,
+            self.roots,
         )
+        self.consents.changed = approval.release
+        self.rules.changed = approval.release
+        self.approval = approval
         self.tasks = RunningTasks(
             self.hub,
             self.requests,
@@ -179,11 +195,23 @@ class Host:
         runner = CallRunner(
             self.hub, approval, self.requests, self.running, self.tasks, self.events, self.messages
         )
-        self.calls = ToolCalls(approval, runner, self.skills, self.prompter, self.events)
+        self.calls = ToolCalls(
+            approval,
+            runner,
+            self.skills,
+            self.prompter,
+            self.events,
+            self.consents,
+            self.copies,
+            self.done,
+            self.roots.granted_to,
+        )
         self._services = SessionServices(
             events=self.events,
             prompter=self.prompter,
             calls=self.calls,
+            consents=self.consents,
+            plans=CallPlans(self.toolbox, self.features, self.prompter, self.consents),
             toolbox=self.toolbox,
             features=self.features,
             skills=self.skills,
@@ -383,6 +411,7 @@ class Host:
             return self.sessions[session]  # another caller has resumed it in the meantime
         model = self.models.get(replay.model.name) or self._model("")
         calls = sum(isinstance(event, CallProposed) for event in replay.events)
+        self.consents.of(session).restore_taint(_taint_of(replay.events))
         found = self.sessions[session] = Session(
             self._services, session, model, replay.title, replay.messages, calls=calls
         )
@@ -427,6 +456,9 @@ class Host:
             return
         closed.cancel()
         self.policy.end(session)
+        self.consents.end(session)
+        self.requests.end(session)
+        self.done.end(session)
         for question in list(self.prompter.open.values()):
             if question.session == session:
                 ended = NotAnswered(words="The conversation has ended.")
@@ -507,9 +539,50 @@ class Host:
         elif server in self.hub.servers:
             self.hub.roots_changed([server])
 
+    def sampling(self, session: str) -> dict[str, SamplingPermission]:
+        """Return which servers may sample in a conversation without a question, and how much."""
+        return self.requests.permissions(session)
+
+    def revoke_sampling(self, session: str, server: str) -> bool:
+        """Ask again about the sampling of a server; return whether that is a change."""
+        return self.requests.revoke(server, session)
+
+    def done_calls(self, session: str) -> tuple[DoneCall, ...]:
+        """Return the calls of a conversation that ran, each with the files that it changed.
+
+        Files are known only if the call named them, they are in a root of a server on this machine,
+        and the host keeps copies (`HostOptions.file_copies`). What else a server changed is not
+        known.
+        """
+        changed = self.copies.changed(session)
+        return tuple(
+            replace(done, files=changed.get(done.call, ())) for done in self.done.of(session)
+        )
+
+    async def restore(self, session: str, call: str, path: str) -> None:
+        """Restore a file to its state before a call. Raises CannotRestore."""
+        await self.copies.restore(session, call, path)
+
+    def explain(
+        self, server: str, tool: str, arguments: Mapping[str, Any], *, session: str = ""
+    ) -> CallExplanation:
+        """Return what would happen to a call, without making it."""
+        return self.approval.explain(server, tool, dict(arguments), session)
+
     def forget(self, rule: Rule) -> bool:
         """Remove a remembered rule; return whether it existed."""
         return self.rules.forget(rule)
+
+
+def _taint_of(events: Iterable[Event]) -> Taint | None:
+    """The taint of a conversation in the log."""
+    taint = None
+    for event in events:
+        if isinstance(event, Tainted):
+            taint = Taint(call=event.call, server=event.server, tool=event.tool)
+        elif isinstance(event, TaintCleared):
+            taint = None
+    return taint
 
 
 def _by_name(models: Sequence[Model]) -> dict[str, Model]:

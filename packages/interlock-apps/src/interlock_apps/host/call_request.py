@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -18,6 +18,10 @@ from ..fleet.toolbox import ServerTool
 MOST_PROGRESS = 1_000  # characters of a server's progress message
 
 
+async def _at_once() -> None:
+    """The turn of a call that waits for no other."""
+
+
 class CallRequest(Struct, frozen=True, kw_only=True):
     """A call that the model, an app or the person requests.
 
@@ -27,6 +31,10 @@ class CallRequest(Struct, frozen=True, kw_only=True):
         item: The tool.
         arguments: The original arguments.
         by: Who requests the call.
+        group: The same for all calls of one step of the model; "" for a call on its own. Their
+            questions can be answered together.
+        turn: Waits until the calls of the step that have to run before this one have ended. The
+            person is asked before that.
     """
 
     call: str
@@ -34,6 +42,8 @@ class CallRequest(Struct, frozen=True, kw_only=True):
     item: ServerTool
     arguments: dict[str, Any]
     by: Literal["model", "app", "person"] = "model"
+    group: str = ""
+    turn: Callable[[], Awaitable[None]] = _at_once
 
 
 class CallOutcome(Struct, frozen=True):

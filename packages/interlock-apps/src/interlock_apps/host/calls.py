@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from interlock import CallToolResult, InterlockError
@@ -16,6 +16,9 @@ from ..fleet.questions import ResultQuestion, Warned
 from .call_approval import Approval, CallApproval
 from .call_request import CallOutcome, CallRequest
 from .call_runner import CallRunner
+from .consent import Consents
+from .done_calls import DoneCalls
+from .file_copies import FileCopies
 from .loaded_skills import LoadedSkills
 from .prompter import Prompter
 
@@ -35,7 +38,15 @@ class ToolCalls:
         skills: LoadedSkills,
         prompter: Prompter,
         events: EventBus,
+        consents: Consents,
+        copies: FileCopies,
+        done: DoneCalls,
+        folders_of: Callable[[str], Sequence[str]],
     ) -> None:
+        self._consents = consents
+        self._copies = copies
+        self._done = done
+        self._folders_of = folders_of
         self._approval = approval
         self._runner = runner
         self._skills = skills
@@ -86,14 +97,21 @@ class ToolCalls:
                 unmade = CallOutcome(None, words)
                 self._publish_end(request, unmade, None)
                 return unmade
+            trusted = self._approval.is_trusted(item)
+            self._done.add(request, trusted, approval.by)
+            copies = await self._before(request, approval.arguments, trusted)
             began = self.clock() - self._prompter.asked_seconds(request.call)
-            outcome = await run(request, approval.arguments)
-            over = self.clock()
+            try:
+                outcome = await run(request, approval.arguments)
+            finally:
+                over = self.clock()
+                await self._copies.after(request, copies)
             warnings = await self._scan(outcome.result)
         except asyncio.CancelledError:
             self._publish_end(request, CallOutcome(None, "Cancelled."), began)
             raise
         self._publish_end(request, outcome, began, over, warnings)
+        self._taint(request, warnings)
         if outcome.goes_on:  # the result of the task is reviewed
             return outcome
         if outcome.result is None or not self._approval.wants_review(request, approval.arguments):
@@ -117,7 +135,23 @@ class ToolCalls:
             warnings=warnings,
         )
         self._events.publish(ended)
+        self._taint(request, warnings)
         return ended
+
+    async def _before(
+        self, request: CallRequest, arguments: dict[str, Any], trusted: bool
+    ) -> tuple[Any, ...]:
+        """Keep copies of the files that a call may change, if it may change any here."""
+        if self._approval.reads_only(request, trusted) or not self._approval.is_local(request.item):
+            return ()
+        folders = self._folders_of(request.item.server)
+        return await self._copies.before(request, arguments, folders)
+
+    def _taint(self, request: CallRequest, warnings: tuple[Warned, ...]) -> None:
+        """Taint the conversation if the result of its call has orders to the model."""
+        if warnings and request.session:
+            consent = self._consents.of(request.session)
+            consent.tainted(request.call, request.item.server, request.item.tool.name)
 
     async def _scan(self, result: CallToolResult | None) -> tuple[Warned, ...]:
         """Scan a result for prompt injection, with pauses for other tasks and a time limit."""

@@ -12,6 +12,8 @@ from interlock.types import Tool
 
 from ..fleet import threat_scan
 from ..fleet.toolbox import ServerTool, Toolbox
+from .call_plans import PLAN_FIRST
+from .consent import ConversationConsent
 from .feature_approvals import FeatureApprovals
 from .loaded_skills import LoadedSkills
 from .loop import builtin_tools, tokens
@@ -47,7 +49,9 @@ class ModelContextBuilder:
         skills: LoadedSkills,
         marker: UntrustedTextMarker,
         discovery: float,
+        consent: ConversationConsent,
     ) -> None:
+        self._consent = consent
         self._toolbox = toolbox
         self._features = features
         self._skills = skills
@@ -74,6 +78,8 @@ class ModelContextBuilder:
         own: tuple[Tool, ...] = (builtin_tools.RESULT_TOOL, builtin_tools.RESOURCE_TOOL)
         if self._skills.offered:
             own = (*own, builtin_tools.LOAD_SKILL_TOOL, builtin_tools.READ_SKILL_TOOL)
+        if self._consent.mode == "plan":
+            own = (*own, builtin_tools.PLAN_TOOL)
         if self._searching:
             tools: tuple[Tool, ...] = (builtin_tools.FIND_TOOL, builtin_tools.USE_TOOL, *own)
         else:
@@ -94,6 +100,8 @@ class ModelContextBuilder:
 
     def _system(self) -> str:
         parts = [self._marker.system]
+        if self._consent.mode == "plan":
+            parts.append(PLAN_FIRST)
         for server, text in self._features.instructions.items():
             if text:
                 parts.append(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from interlock.observe.spans import Tracing
 
 from ..fleet.hub import HubOptions
 from ..fleet.policy import Rule
+from ..fleet.policy_file import PolicyFile
 from .loop.budget import Budget
 from .server_requests import RequestLimits
 
@@ -31,6 +33,10 @@ class HostOptions:
             require that too (`Policy.log_required`).
         save_rules: Called with all saved rules whenever one is added or removed; None: decisions
             hold until the host closes.
+        policy_file: The file of the policy, to which rules are written on request; None: rules are
+            remembered instead.
+        file_copies: The folder in which copies of files are kept before a call that may change
+            them, so that the change can be undone; None: no copies are kept.
         hub: How servers are reached and kept up.
         task_wait: The time in seconds for which a turn waits for a call that became a task. After
             that the task goes on by itself, and its result becomes a later message. None: the turn
@@ -45,6 +51,8 @@ class HostOptions:
     ask_to_start: bool = True
     log_required: bool = False
     save_rules: Callable[[Sequence[Rule]], None] | None = None
+    policy_file: PolicyFile | None = None
+    file_copies: Path | None = None
     hub: HubOptions = field(default_factory=HubOptions)
     task_wait: float | None = TASK_WAIT
     tracing: Tracing | None = None

@@ -54,6 +54,11 @@ class GrantedRoots:
         folders = dict.fromkeys([*self._folders.get("", ()), *self._folders.get(server, ())])
         return [folder for folder in folders if folder.is_dir()]
 
+    def granted_to(self, server: str) -> tuple[str, ...]:
+        """Return the folders of a server, its own and those for all, also missing ones."""
+        both = dict.fromkeys([*self._folders.get("", ()), *self._folders.get(server, ())])
+        return tuple(str(folder) for folder in both)
+
     def grant(self, folder: str | Path, server: str = "") -> bool:
         """Grant a folder to a server, or to all; return whether that is new.
 

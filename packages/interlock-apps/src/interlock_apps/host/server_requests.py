@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from interlock import Answers, McpError
 from interlock.configs import Entry
-from interlock.models.interface import Model, ModelAnswer, ModelFailure
+from interlock.models.interface import Model, ModelAnswer, ModelFailure, Usage
 from interlock.models.model_choice import choose
 from interlock.rates import TokenBucket
 from interlock.typed.form_fields import BadForm, form_fields
@@ -27,7 +27,7 @@ from interlock.types import (
 )
 
 from ..fleet import threat_scan
-from ..fleet.events import Event, Notice, SampleEnded
+from ..fleet.events import Event, Notice, SampleEnded, SamplingAllowed
 from ..fleet.nesting import too_deep
 from ..fleet.questions import (
     Decision,
@@ -55,12 +55,24 @@ class RequestLimits(Struct, frozen=True, kw_only=True):
         questions: Forms and pages per `seconds`.
         seconds: The period of both limits.
         tokens: The limit in tokens for one sampling answer.
+        allowed_requests: The sampling requests that a permission for the rest of a conversation
+            covers, if the person names no number.
+        allowed_tokens: The tokens that it covers, input and output.
     """
 
     samples: int = 10
     questions: int = 20
     seconds: float = 60.0
     tokens: int = 16_384
+    allowed_requests: int = 20
+    allowed_tokens: int = 100_000
+
+
+class SamplingPermission(Struct):
+    """What is left of a permission to sample without a question: requests, and tokens."""
+
+    requests: int
+    tokens: int
 
 
 class ServerRequests:
@@ -98,9 +110,10 @@ class ServerRequests:
         self._limits = limits
         self._buckets: dict[tuple[str, str], TokenBucket] = {}  # by server and kind
         self._noticed: set[tuple[str, str]] = set()  # exhausted buckets that were reported
-        self._released: set[str] = set()  # questions that another answer also released
-        # Servers whose sampling is allowed for the rest of a conversation.
-        self._allowed: set[tuple[str, str]] = set()
+        # Open questions that another answer covers, with the permission that covers them.
+        self._released: dict[str, tuple[SamplingPermission, CreateMessageRequestParams]] = {}
+        # Sampling that is allowed for the rest of a conversation, by server and conversation.
+        self._allowed: dict[tuple[str, str], SamplingPermission] = {}
 
     def answers_for(self, entry: Entry, request: CallRequest | None = None) -> Answers:
         """Return the answers for a server. Sampling is declared if there is a model.
@@ -218,8 +231,11 @@ class ServerRequests:
         )
         model = choose(list(self._models.values()), params.model_preferences)
         question = self._prompter.new_id()
-        is_allowed = (server, session) in self._allowed
-        if not is_allowed:
+        permission: SamplingPermission | None
+        permission = None if warnings else self._permission(server, session)
+        if permission is not None:
+            params = self._spend(server, session, permission, params)
+        else:
             asked = SampleQuestion(
                 id=question,
                 server=server,
@@ -236,6 +252,7 @@ class ServerRequests:
                 raise McpError(
                     USER_REJECTED, decision.reason or "User rejected sampling request"
                 )  # `SAM-07`
+            permission, params = self._released.pop(question, (None, params))
             self._allow_rest(server, session, decision)
             if decision.request is not None:
                 params = msgspec.structs.replace(
@@ -243,10 +260,15 @@ class ServerRequests:
                     max_tokens=min(decision.request.max_tokens, self._limits.tokens),
                 )
             model = self._models.get(decision.model, model)
-        said = await self._said(server, session, question, model, params)
-        if is_allowed or question in self._released:
-            self._released.discard(question)
+        if permission is not None:
+            used: Usage | None = None
+            try:
+                said = await self._said(server, session, question, model, params)
+                used = said.usage
+            finally:
+                self._settle(server, session, permission, params, used)
             return said.result
+        said = await self._said(server, session, question, model, params)
         checked = SampledQuestion(
             id=self._prompter.new_id(),
             server=server,
@@ -261,20 +283,108 @@ class ServerRequests:
         self._allow_rest(server, session, decision)
         return decision.sampled if decision.sampled is not None else said.result
 
+    def permissions(self, session: str) -> dict[str, SamplingPermission]:
+        """Return which servers may sample in a conversation without a question, and how much."""
+        return {server: left for (server, of), left in self._allowed.items() if of == session}
+
+    def revoke(self, server: str, session: str) -> bool:
+        """Revoke a server's permission to sample without a question; return whether it existed."""
+        if self._allowed.pop((server, session), None) is None:
+            return False
+        self._publish(SamplingAllowed(session=session, server=server, requests=0, tokens=0))
+        return True
+
+    def end(self, session: str) -> None:
+        """Drop the permissions of a conversation that has ended."""
+        for key in [key for key in self._allowed if key[1] == session]:
+            del self._allowed[key]
+
+    def _permission(self, server: str, session: str) -> SamplingPermission | None:
+        """The permission that covers a further request; None if there is none."""
+        found = self._allowed.get((server, session))
+        if found is None or found.requests <= 0 or found.tokens <= 0:
+            return None
+        return found
+
+    def _spend(
+        self,
+        server: str,
+        session: str,
+        permission: SamplingPermission,
+        params: CreateMessageRequestParams,
+    ) -> CreateMessageRequestParams:
+        """Count a request that a permission covers; its answer is limited to what is left.
+
+        The tokens of the answer are reserved, so that parallel requests cannot exceed the bound.
+        """
+        params = msgspec.structs.replace(
+            params, max_tokens=max(1, min(params.max_tokens, permission.tokens))
+        )
+        permission.requests -= 1
+        permission.tokens -= params.max_tokens
+        self._publish_left(server, session, permission)
+        return params
+
+    def _settle(
+        self,
+        server: str,
+        session: str,
+        permission: SamplingPermission,
+        params: CreateMessageRequestParams,
+        used: Usage | None,
+    ) -> None:
+        """Replace the reserved tokens by those that were used, as far as the provider reports them.
+
+        Without an answer (`used` is None) none were used. A permission that is used up ends.
+        """
+        spent = 0 if used is None else used.input + used.output or params.max_tokens
+        permission.tokens += params.max_tokens - spent
+        used_up = permission.requests <= 0 or permission.tokens <= 0
+        if used_up and self._allowed.get((server, session)) is permission:
+            del self._allowed[server, session]
+        self._publish_left(server, session, permission)
+
+    def _publish_left(self, server: str, session: str, permission: SamplingPermission) -> None:
+        """Publish what is left of a permission; 0 if it has ended."""
+        current = self._allowed.get((server, session)) is permission
+        self._publish(
+            SamplingAllowed(
+                session=session,
+                server=server,
+                requests=permission.requests if current else 0,
+                tokens=permission.tokens if current else 0,
+            )
+        )
+
     def _allow_rest(self, server: str, session: str, decision: Decision) -> None:
         """Allow a server's sampling for the rest of a conversation, if the person says so.
 
-        This includes requests that are waiting already.
+        This includes requests that are waiting already, as far as the bounds cover them. A request
+        with warnings is always asked about.
         """
         if decision.remember == "once" or not session:
             # the conversation is unknown, so the answer cannot cover the rest of it
             return
-        self._allowed.add((server, session))
+        limits = self._limits
+        permission = SamplingPermission(
+            limits.allowed_requests if decision.requests is None else decision.requests,
+            limits.allowed_tokens if decision.tokens is None else decision.tokens,
+        )
+        if permission.requests <= 0 or permission.tokens <= 0:
+            return
+        self._allowed[server, session] = permission
+        self._publish_left(server, session, permission)
         for question in list(self._prompter.open.values()):
-            waits = isinstance(question, SampleQuestion | SampledQuestion)
-            if waits and (question.server, question.session) == (server, session):
-                self._released.add(question.id)
-                self._prompter.withdraw(question.id, Decision(allow=True))
+            if (question.server, question.session) != (server, session) or question.warnings:
+                continue
+            if isinstance(question, SampleQuestion):
+                if self._permission(server, session) is None:
+                    return
+                params = self._spend(server, session, permission, question.request)
+                self._released[question.id] = (permission, params)
+            elif not isinstance(question, SampledQuestion):
+                continue
+            self._prompter.withdraw(question.id, Decision(allow=True))
 
     async def _said(
         self,

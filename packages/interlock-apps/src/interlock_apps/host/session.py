@@ -21,8 +21,10 @@ from ..fleet.events import Attached, ModelSays, PersonSaid, TaskEnded, TaskGiven
 from ..fleet.log.session_titles import title_of
 from ..fleet.toolbox import ServerTool, Toolbox, UnknownTool
 from ..fleet.tracing import AgentTracing
+from .call_plans import BadPlan, CallPlans
 from .call_request import CallRequest
 from .calls import ToolCalls
+from .consent import Bounds, Consents, ConversationConsent, Mode
 from .feature_approvals import FeatureApprovals
 from .loaded_skills import LoadedSkills
 from .loop import builtin_tools, parallelism
@@ -53,6 +55,8 @@ class SessionServices:
     events: EventBus
     prompter: Prompter
     calls: ToolCalls
+    consents: Consents
+    plans: CallPlans
     toolbox: Toolbox
     features: FeatureApprovals
     skills: LoadedSkills
@@ -71,6 +75,7 @@ class Session:
         title: Its title.
         model: Its model.
         messages: All of its messages.
+        consent: What the user has decided for it; see `mode` and `bounds`.
     """
 
     def __init__(
@@ -87,6 +92,7 @@ class Session:
         self.title = title
         self.model = model
         self.messages: list[SamplingMessage] = list(messages)
+        self.consent: ConversationConsent = services.consents.of(id)
         self._services = services
         self._events = services.events
         budget = services.budget
@@ -102,6 +108,7 @@ class Session:
             services.skills,
             self._marker,
             services.discovery,
+            self.consent,
         )
         services.skills.resumed(id, self.messages)
         self._calls = calls  # the count so far, including earlier runs, so that ids stay unique
@@ -119,6 +126,28 @@ class Session:
     def running(self) -> bool:
         """Whether a turn is running."""
         return self._work is not None
+
+    @property
+    def mode(self) -> Mode:
+        """Which calls run without a question: "ask", "read", "plan" or "bounds".
+
+        Rules that deny, and written rules that ask, hold in every mode. Setting it applies to the
+        next call, and to those about which the user is being asked.
+        """
+        return self.consent.mode
+
+    @mode.setter
+    def mode(self, mode: Mode) -> None:
+        self.consent.choose(mode)
+
+    @property
+    def bounds(self) -> Bounds:
+        """The bounds of the mode "bounds". Setting them selects that mode, and counts from zero."""
+        return self.consent.bounds
+
+    @bounds.setter
+    def bounds(self, bounds: Bounds) -> None:
+        self.consent.choose("bounds", bounds)
 
     async def say(self, text: str, *, attach: Sequence[Attached] = ()) -> TurnEnded:
         """Send a message, with attached resources, and wait for the end of the turn.
@@ -395,7 +424,9 @@ class Session:
 
         try:
             tracing = self._services.tracing
-            return await tracing.ask(self.model, step.request, on_piece, conversation=self.id)
+            answer = await tracing.ask(self.model, step.request, on_piece, conversation=self.id)
+            self.consent.used(answer.usage, None)
+            return answer
         except ModelFailure as bad:
             return bad
 
@@ -404,29 +435,14 @@ class Session:
     async def _call(self, uses: Sequence[ToolUse]) -> list[ToolResultContent]:
         """Call tools, in parallel where that is safe.
 
-        The results are in the order of the uses.
+        The person is asked about all of them at once, before the first one runs. The results are in
+        the order of the uses.
         """
         plan = [self._planned(use) for use in uses]
         results = self._results = [None] * len(uses)
-
-        async def one(index: int) -> None:
-            each = plan[index]
-            results[index] = (
-                each
-                if isinstance(each, ToolResultContent)
-                else await self._called(uses[index], each)
-            )
-
-        async def lane(waves: list[list[int]]) -> None:
-            for wave in waves:
-                async with asyncio.TaskGroup() as group:
-                    for index in wave:
-                        group.create_task(one(index))
-
-        if len(plan) == 1:
-            await one(0)
-        else:
-            rows = parallelism.parallel_groups(
+        ended = [asyncio.Event() for _ in uses]
+        earlier = parallelism.earlier_calls(
+            parallelism.parallel_groups(
                 [
                     parallelism.PlannedCall(each.item.server, _reads(each.item))
                     if isinstance(each, CallRequest)
@@ -434,19 +450,52 @@ class Session:
                     for each in plan
                 ]
             )
-            async with asyncio.TaskGroup() as group:
-                for waves in rows:
-                    group.create_task(lane(waves))
+        )
+        requests = [each for each in plan if isinstance(each, CallRequest)]
+        group = requests[0].call if len(requests) > 1 else ""
+
+        async def one(index: int) -> None:
+            async def turn() -> None:
+                for other in earlier[index]:
+                    await ended[other].wait()
+
+            each = plan[index]
+            if isinstance(each, CallRequest):
+                request = msgspec.structs.replace(each, group=group, turn=turn)
+                results[index] = await self._called(uses[index], request)
+            elif each is None:
+                results[index] = await self._propose_plan(uses[index])
+            else:
+                results[index] = each
+            ended[index].set()
+
+        async with asyncio.TaskGroup() as tasks:
+            for index in range(len(plan)):
+                tasks.create_task(one(index))
         return [result for result in results if result is not None]
 
-    def _planned(self, use: ToolUse) -> CallRequest | ToolResultContent:
-        """The call for a tool use, or its result if no call is needed or possible."""
+    async def _propose_plan(self, use: ToolUse) -> ToolResultContent:
+        try:
+            words = await self._services.plans.propose(self.id, use.arguments)
+        except BadPlan as bad:
+            return self._renderer.refusal(use.id, threat_scan.clean(str(bad)))
+        return ToolResultContent(
+            tool_use_id=use.id, content=[TextContent(text=threat_scan.clean(words))]
+        )
+
+    def _planned(self, use: ToolUse) -> CallRequest | ToolResultContent | None:
+        """The call for a tool use, or its result if no call is needed or possible.
+
+        None: the tool use is a plan, about which the user is asked.
+        """
         name = use.name
         arguments = use.arguments
         if use.unreadable:
             return self._renderer.refusal(
                 use.id, f"The arguments were no JSON object: {use.unreadable[:500]}"
             )
+        if name == builtin_tools.PLAN:
+            return None
         if name == builtin_tools.FIND:
             return self._found(use)
         if name == builtin_tools.READ_RESULT:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shlex
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,7 +16,9 @@ from rich.text import Text
 from interlock import InterlockError
 from interlock.cli.screen import shown as seen
 
+from ...fleet.rule_text import in_words
 from ...host.app import Host
+from ...host.consent import MODES, Bounds
 from ...host.session import Session
 from .event_printer import EventPrinter, counts
 from .focus import LeaveChat, TerminalFocus
@@ -30,7 +34,12 @@ COMMANDS = {
     "model": "the model in use; /model NAME selects another",
     "retry": "ask the model again after it gave no answer",
     "roots": "folders that servers may work in (roots); /roots add|remove FOLDER [SERVER]",
+    "mode": "which calls run without a question; /mode ask|read|plan, /mode bounds calls=20",
+    "undo": "the calls that ran, and files that can be restored; /undo N restores file N",
+    "taint": "whether a result gave orders to the model; /taint clear lets the rules decide again",
+    "sampling": "servers that may ask models without a question; /sampling revoke SERVER",
     "rules": "remembered decisions; /rules forget N removes one",
+    "policy": "the written rules; /policy explain SERVER TOOL JSON says what would happen",
     "show": "the whole result of the last call; /show N for call N",
     "read": "a resource; /read @SERVER:URI",
     "timeline": "what each turn did, and how long it took; /timeline N for the last N turns",
@@ -42,6 +51,7 @@ COMMANDS = {
     "quit": "leave",
 }
 MOST_LINES = 40
+_BOUNDS = "calls=N seconds=N tokens=N cost=N folder=FOLDER destructive"
 
 
 class ChatActions(Protocol):
@@ -106,7 +116,14 @@ class Commands:
             if words[0] == "remove":
                 return [f for fs in self._host.roots.granted.values() for f in fs]
             return []
-        return ["forget"] if name == "rules" and len(words) == 1 else []
+        first = {
+            "rules": ["forget"],
+            "mode": list(MODES),
+            "taint": ["clear"],
+            "sampling": ["revoke"],
+            "policy": ["explain"],
+        }
+        return first.get(name, []) if len(words) == 1 else []
 
     # -- help, servers, tools, models --------------------------------------------------------------
 
@@ -245,9 +262,108 @@ class Commands:
             raise CommandError("/rules or /rules forget N")
         for place, rule in enumerate(rules, 1):
             how = f"in conversation {rule.session}" if rule.session else "always"
-            self._terminal.note(f"{place} {rule.decision} {rule.server} {rule.tool} ({how})")
+            self._terminal.note(f"{place} {in_words(rule)} ({how})")
         if not rules:
             self._terminal.note("There are no remembered decisions.")
+
+    # -- consent -----------------------------------------------------------------------------------
+
+    async def _mode(self, rest: str) -> None:
+        session = self._talk.session
+        words = shlex.split(rest)
+        if words and words[0] == "bounds":
+            session.bounds = _bounds_of(words[1:])
+        elif len(words) == 1 and words[0] in MODES:
+            session.mode = words[0]  # type: ignore[assignment]  # it is one of MODES
+        elif words:
+            raise CommandError(f"/mode {'|'.join(MODES)}; /mode bounds {_BOUNDS}")
+        for mode, meaning in MODES.items():
+            mark = "❯ " if mode == session.mode else "  "
+            self._terminal.print(Text.assemble((f"{mark}{mode:<8}", "bold"), meaning))
+        if session.mode == "bounds":
+            self._terminal.note(f"  {session.consent.used_in_words()}")
+
+    async def _undo(self, rest: str) -> None:
+        session = self._talk.session.id
+        done = self._host.done_calls(session)
+        files = [(call, file) for call in done for file in call.files]
+        if rest:
+            if not (rest.isascii() and rest.isdigit() and 1 <= int(rest) <= len(files)):
+                raise CommandError(
+                    f"/undo N, with N from 1 to {len(files)}"
+                    if files
+                    else "No file can be restored."
+                )
+            call, file = files[int(rest) - 1]
+            await self._host.restore(session, call.call, file.path)
+            self._terminal.note(f"{file.path} is as it was before this call.")
+            return
+        counted = Counter((call.effect, call.server, call.tool) for call in done)
+        for (effect, server, tool), count in counted.items():
+            self._terminal.note(
+                f"{effect}: {in_line(server, 40)} · {in_line(tool, 80)}, {count:,} times"
+            )
+        for number, (call, file) in enumerate(files, 1):
+            self._terminal.note(f"{number} {file.path} {file.how} by {in_line(call.tool, 80)}")
+        if not done:
+            self._terminal.note("No call has run in this conversation.")
+
+    async def _taint(self, rest: str) -> None:
+        consent = self._talk.session.consent
+        if rest == "clear":
+            consent.clear_taint()
+        elif rest:
+            raise CommandError("/taint or /taint clear")
+        if consent.taint is None:
+            self._terminal.note("No result of this conversation is known to give orders.")
+        else:
+            self._terminal.note(
+                f"! A result of {in_line(consent.taint.tool, 80)} of "
+                f"{in_line(consent.taint.server, 40)} seems to give orders to the model. You are "
+                "asked about every call that writes. /taint clear ends this.",
+                "bold yellow",
+            )
+
+    async def _sampling(self, rest: str) -> None:
+        session = self._talk.session.id
+        word, _, server = rest.partition(" ")
+        if word == "revoke" and server:
+            if not self._host.revoke_sampling(session, server.strip()):
+                raise CommandError(f"{in_line(server, 40)} has no permission here.")
+        elif rest:
+            raise CommandError("/sampling or /sampling revoke SERVER")
+        allowed = self._host.sampling(session)
+        for name, left in allowed.items():
+            self._terminal.note(
+                f"{in_line(name, 40)}: {left.requests:,} requests and {left.tokens:,} tokens left"
+            )
+        if not allowed:
+            self._terminal.note("No server may ask a model without a question.")
+
+    async def _policy(self, rest: str) -> None:
+        word, _, of = rest.partition(" ")
+        if word == "explain":
+            words = of.split(" ", 2)
+            if len(words) < 2:
+                raise CommandError("/policy explain SERVER TOOL JSON")
+            arguments = json.loads(words[2]) if len(words) > 2 else {}
+            if not isinstance(arguments, dict):
+                raise CommandError("The arguments must be a JSON object.")
+            found = self._host.explain(words[0], words[1], arguments, session=self._talk.session.id)
+            self._terminal.print(
+                Text.assemble((found.decision, "bold"), f"  {seen(found.why)}", overflow="fold")
+            )
+            return
+        if rest:
+            raise CommandError("/policy or /policy explain SERVER TOOL JSON")
+        file = self._host.rules.file
+        for number, rule in enumerate(self._host.policy.rules, 1):
+            self._terminal.note(f"{number} {in_words(rule)}")
+        where = "There is no policy file." if file is None else f"The policy file is {file.path}."
+        self._terminal.note(
+            f"Otherwise: {self._host.policy.default}. Read-only tools of trusted servers: "
+            f"{self._host.policy.trusted_read_only}. {where}"
+        )
 
     # -- results, the log, conversations -----------------------------------------------------------
 
@@ -346,3 +462,27 @@ class Commands:
 
     async def _quit(self, rest: str) -> None:
         raise LeaveChat
+
+
+def _bounds_of(words: Iterable[str]) -> Bounds:
+    """The bounds that the words of a command name. Raises CommandError."""
+    given: dict[str, Any] = {"calls": None}
+    folders: list[str] = []
+    for word in words:
+        name, _, value = word.partition("=")
+        try:
+            if name in ("calls", "tokens"):
+                given[name] = int(value)
+            elif name in ("seconds", "cost"):
+                given[name] = float(value)
+            elif name == "folder" and value:
+                folders.append(str(Path(value).expanduser().absolute()))
+            elif word == "destructive":
+                given[name] = True
+            else:
+                raise CommandError(f"/mode bounds {_BOUNDS}")
+        except ValueError:
+            raise CommandError(f"{name} needs a number.") from None
+    if given == {"calls": None} and not folders:
+        return Bounds()
+    return Bounds(**given, folders=tuple(folders) or None)

@@ -24,6 +24,7 @@ from ...fleet.questions import (
     Filled,
     FormQuestion,
     PinQuestion,
+    PlanQuestion,
     ResultQuestion,
     SampledQuestion,
     SampleQuestion,
@@ -34,7 +35,15 @@ from .editing import EditRejected, edit_data, edit_text
 from .filling import fill
 from .focus import KeyChoice, QuestionAbandoned, TerminalFocus
 from .output import in_line, rendered
-from .question_views import address, details, question_view, request_lines, whole_changes
+from .question_views import (
+    address,
+    details,
+    group_view,
+    plan_step,
+    question_view,
+    request_lines,
+    whole_changes,
+)
 from .results import MediaFiles, blocks, plain, whole
 
 T = TypeVar("T")
@@ -73,6 +82,8 @@ class Asker:
             return await self._sampled(question)
         if isinstance(question, PinQuestion):
             return await self._pins(question)
+        if isinstance(question, PlanQuestion):
+            return await self._plan(question)
         return await self._start(question)
 
     def _show(self, question: AnyQuestion) -> None:
@@ -87,7 +98,81 @@ class Asker:
                 "bold yellow",
             )
 
+    # -- plans -------------------------------------------------------------------------------------
+
+    async def _plan(self, question: PlanQuestion) -> Decision:
+        """Ask to approve all steps of a plan, none, or some."""
+        plain = [at for at, step in enumerate(question.steps) if not step.warnings]
+        all_plain = len(plain) == len(question.steps)
+        words = "approve all" if all_plain else f"approve the {len(plain)} without warnings"
+        keys = [KeyChoice("y", words), _NO]
+        if len(question.steps) > 1:
+            keys.append(KeyChoice("c", "choose"))
+        if not plain:
+            keys = keys[1:]
+        key = await self._front.key(keys)
+        if key == "n":
+            return await self._refused()
+        if key == "y":
+            self._said("approved")
+            return Decision(allow=True)
+        only = []
+        for at, step in enumerate(question.steps):
+            self._front.terminal.print(*plan_step(step, at + 1))
+            if await self._front.key([KeyChoice("y", "approve"), _NO]) == "y":
+                only.append(at)
+        self._said(f"approved: {len(only):,} of {len(question.steps):,}")
+        return Decision(allow=bool(only), only=tuple(only))
+
     # -- calls and their results -------------------------------------------------------------------
+
+    async def ask_group(self, questions: Sequence[CallQuestion]) -> Decision | None:
+        """Ask once about several calls of one step. None: each is to be asked about on its own."""
+        terminal = self._front.terminal
+        shown = group_view(questions)
+        terminal.print(*shown)
+        lines = sum(rendered(each, terminal.width, coloured=False).count("\n") for each in shown)
+        if lines > terminal.height - ROWS_OF_KEYS:
+            terminal.note(
+                f"! These are {lines:,} lines. Scroll up to see those above the screen.",
+                "bold yellow",
+            )
+        keys = [KeyChoice("y", f"all {len(questions)} once")]
+        if all(question.may_remember for question in questions):
+            keys.append(KeyChoice("s", "for this conversation"))
+        keys += [_NO, KeyChoice("c", "one by one")]
+        key = await self._front.key(keys)
+        if key == "c":
+            return None
+        if key == "n":
+            return await self._refused()
+        self._said("allowed once" if key == "y" else "allowed for this conversation")
+        return Decision(allow=True, remember="once" if key == "y" else "session")
+
+    async def _scope(self, question: CallQuestion) -> Decision | None:
+        """Ask which other calls the answer covers, and show the rule before it holds."""
+        terminal = self._front.terminal
+        for number, scope in enumerate(question.scopes, 1):
+            terminal.note(f"  {number} {scope.words}", "bold")
+        session: PromptSession[str] = PromptSession()
+        typed = (await self._front.text(session, "Which calls? ")).strip()
+        if not (typed.isascii() and typed.isdigit() and 1 <= int(typed) <= len(question.scopes)):
+            terminal.note("There is no such number.", "bold red")
+            return None
+        at = int(typed) - 1
+        terminal.note("This is the rule:")
+        terminal.print(question.scopes[at].toml)
+        key = await self._front.key(
+            [
+                KeyChoice("s", "for this conversation"),
+                KeyChoice("a", "always (policy file)"),
+                KeyChoice("b", "back"),
+            ]
+        )
+        if key == "b":
+            return None
+        self._said("allowed by a rule")
+        return Decision(allow=True, remember="session" if key == "s" else "always", scope=at)
 
     async def _call(self, question: CallQuestion) -> Decision:
         if question.flagged:  # not the usual key, so that habit does not approve it
@@ -101,6 +186,12 @@ class Asker:
             ]
         else:
             keys = [KeyChoice("y", "once"), _NO]
+        if question.risk and not question.flagged:
+            keys = [_NO, *(each for each in keys if each is not _NO)]
+        if question.bounded:
+            keys.append(KeyChoice("r", "once, and count the bounds from zero"))
+        if question.scopes and question.may_remember:
+            keys.append(KeyChoice("m", "more calls like this"))
         keys += [KeyChoice("e", "edit"), KeyChoice("d", "details")]
         arguments: dict[str, Any] | None = None
         while True:
@@ -118,6 +209,13 @@ class Asker:
                     self._show(changed)
             elif key == "n":
                 return await self._refused()
+            elif key == "m":
+                scoped = await self._scope(question)
+                if scoped is not None:
+                    return msgspec.structs.replace(scoped, arguments=arguments)
+            elif key == "r":
+                self._said("allowed; the bounds are counted from zero")
+                return Decision(allow=True, renew=True, arguments=arguments)
             else:
                 words = {
                     "y": "allowed once",

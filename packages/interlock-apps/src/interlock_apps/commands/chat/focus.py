@@ -18,7 +18,7 @@ from prompt_toolkit.layout import Layout, Window
 from prompt_toolkit.layout.controls import FormattedTextControl
 from prompt_toolkit.shortcuts import PromptSession
 
-from ...fleet.questions import Answer, AnyQuestion, NotAnswered
+from ...fleet.questions import Answer, AnyQuestion, CallQuestion, NotAnswered
 from .output import TerminalOutput, in_line
 
 T = TypeVar("T")
@@ -49,7 +49,8 @@ class QueuedQuestion(Struct, eq=False):
 class TerminalFocus:
     """Gives the terminal to one task at a time. It is the host's UserInterface.
 
-    `ask` shows a question and returns the answer. `live` returns the text shown below the output
+    `ask` shows a question and returns the answer. `ask_group` does so for the calls of one step;
+    None means that each is asked about on its own. `live` returns the text shown below the output
     while something is running.
     """
 
@@ -57,6 +58,7 @@ class TerminalFocus:
         self.terminal = terminal
         self.input = input
         self.ask: Callable[[AnyQuestion], Coroutine[Any, Any, Answer]]
+        self.ask_group: Callable[[Sequence[CallQuestion]], Coroutine[Any, Any, Answer | None]]
         self.live: Callable[[], StyleAndTextTuples] = lambda: []
         self.waiting: list[QueuedQuestion] = []
         self._came = asyncio.Event()
@@ -64,6 +66,7 @@ class TerminalFocus:
         self._stops = 0
         self._leaving = False
         self._who = ""
+        self._apart: set[str] = set()  # groups whose calls are asked about one by one
 
     # -- questions ---------------------------------------------------------------------------------
 
@@ -80,7 +83,11 @@ class TerminalFocus:
     async def _settle(self, gate: bool = False) -> None:
         """Ask all queued questions, one after the other."""
         while (waiting := self._next()) is not None and not self._leaving:
-            await self._settle_one(waiting, gate)
+            group = self._group(waiting)
+            if len(group) > 1:
+                await self._settle_group(group, gate)
+            else:
+                await self._settle_one(waiting, gate)
             gate = False
             await asyncio.sleep(0)  # lets the task that waits for the answer run
         self._came.clear()
@@ -88,6 +95,56 @@ class TerminalFocus:
     def _next(self) -> QueuedQuestion | None:
         """The oldest question that has no answer yet."""
         return next((each for each in self.waiting if not each.answered.done()), None)
+
+    def _group(self, waiting: QueuedQuestion) -> list[QueuedQuestion]:
+        """The open questions about ordinary calls of the same step of the model."""
+        if not isinstance(waiting.question, CallQuestion):
+            return []
+        group = waiting.question.group
+        if not group or group in self._apart:
+            return []
+        return [
+            each
+            for each in self.waiting
+            if not each.answered.done()
+            and isinstance(each.question, CallQuestion)
+            and each.question.group == group
+            and not (each.question.warnings or each.question.risk or each.question.flagged)
+        ]
+
+    async def _settle_group(self, group: Sequence[QueuedQuestion], gate: bool) -> None:
+        """Ask once about all calls of a step; if one is closed meanwhile, about the others."""
+        questions = [each.question for each in group if isinstance(each.question, CallQuestion)]
+        asking = asyncio.create_task(self._asked_group(questions, gate))
+        closed = [each.answered for each in group]
+        try:
+            await asyncio.wait({asking, *closed}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            asking.cancel()
+            await asyncio.wait({asking})
+        if asking.cancelled():
+            return
+        answer = asking.result()
+        if answer is None:
+            self._apart.add(questions[0].group)
+            return
+        for each in group:
+            if not each.answered.done():
+                each.answered.set_result(answer)
+        if self._stops or self._leaving:
+            self._stopped()
+
+    async def _asked_group(self, questions: Sequence[CallQuestion], gate: bool) -> Answer | None:
+        try:
+            if gate:
+                await self.key([KeyChoice("enter", f"{len(questions)} calls wait: look at them")])
+            return await self.ask_group(questions)
+        except QuestionAbandoned:
+            self._stops += 1
+            return NotAnswered(words="The user cancelled it.")
+        except EOFError:
+            self._leaving = True
+            return NotAnswered(words="The user has quit.")
 
     async def _settle_one(self, waiting: QueuedQuestion, gate: bool) -> None:
         asking = asyncio.create_task(self._asked(waiting.question, gate))

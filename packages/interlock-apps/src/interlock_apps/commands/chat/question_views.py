@@ -25,6 +25,8 @@ from ...fleet.questions import (
     FeatureChange,
     FormQuestion,
     PinQuestion,
+    PlanQuestion,
+    PlanStep,
     ResultQuestion,
     SampledQuestion,
     SampleQuestion,
@@ -67,6 +69,11 @@ def question_view(question: AnyQuestion, media: MediaFiles, width: int) -> list[
         ]
     elif isinstance(question, PinQuestion):
         body = _pin(question)
+    elif isinstance(question, PlanQuestion):
+        words = f"plans {len(question.steps):,} steps"
+        body = [Text(f"? The model {words}", style="bold magenta")]
+        for number, step in enumerate(question.steps, 1):
+            body += plan_step(step, number)
     else:
         body = _start(question)
     return [Text(""), *body, *warnings(question)]
@@ -106,9 +113,54 @@ def _call(question: CallQuestion) -> list[Any]:
     body.append(
         Text(f"  {who} wants this call. {seen(question.why)}", style="dim", overflow="fold")
     )
-    lines = yaml_lines(question.arguments) if question.arguments else ["(no arguments)"]
-    body.append(_in(Text("\n".join(lines), overflow="fold")))
+    if question.risk:
+        body.append(Text(f"! {seen(question.risk)}", style="bold yellow", overflow="fold"))
+    body.append(_arguments(question.arguments))
     return body
+
+
+def _arguments(arguments: Mapping[str, Any]) -> Padding:
+    lines = yaml_lines(arguments) if arguments else ["(no arguments)"]
+    return _in(Text("\n".join(lines), overflow="fold"))
+
+
+def group_view(questions: Sequence[CallQuestion]) -> list[Any]:
+    """The view of several calls of one step: grouped by tool, with all arguments of each call."""
+    shown: list[Any] = [
+        Text(""),
+        Text(f"? The model wants to make {len(questions):,} calls at once", style="bold magenta"),
+    ]
+    by_tool: dict[tuple[str, str], list[CallQuestion]] = {}
+    for question in questions:
+        by_tool.setdefault((question.server, question.tool), []).append(question)
+    for (server, tool), calls in by_tool.items():
+        count = f", {len(calls):,} times" if len(calls) > 1 else ""
+        head = f"  {in_line(tool, 80)} of {in_line(server, 80)}{count}"
+        shown.append(Text(head, style="bold", overflow="fold"))
+        for number, call in enumerate(calls, 1):
+            if len(calls) > 1:
+                shown.append(Text(f"  {number}", style="dim"))
+            shown.append(_arguments(call.arguments))
+    return shown
+
+
+def plan_step(step: PlanStep, number: int) -> list[Any]:
+    """A step of a plan: the tool, what it is for, its arguments, and its warnings."""
+    times = f", up to {step.times} times" if step.times > 1 else ""
+    head = f"  {number} {in_line(step.tool, 80)} of {in_line(step.server, 80)}{times}"
+    shown: list[Any] = [Text(head, style="bold", overflow="fold")]
+    if step.why:
+        shown.append(Text(f"    {seen(step.why)}", style="dim", overflow="fold"))
+    planned = {name: value for name, value in step.arguments.items() if name not in step.open}
+    shown.append(_arguments(planned))
+    if step.open:
+        names = ", ".join(in_line(name, 60) for name in step.open)
+        shown.append(Text(f"    any value: {names}", style="yellow", overflow="fold"))
+    shown += [
+        Text(f"    ! {seen(each.words)}", style="bold yellow", overflow="fold")
+        for each in step.warnings
+    ]
+    return shown
 
 
 def details(question: CallQuestion) -> list[Any]:

@@ -109,7 +109,9 @@ class ChatRepl:
         self.front = TerminalFocus(terminal, input)
         self.feed = EventPrinter(terminal)
         self.media = MediaFiles()
-        self.front.ask = (asker or Asker(self.front, self.media)).ask
+        asker = asker or Asker(self.front, self.media)
+        self.front.ask = asker.ask
+        self.front.ask_group = asker.ask_group
         self.front.live = self.feed.live
         self.session: Session
         self._commands = Commands(self)

@@ -13,6 +13,7 @@ FIND, USE, READ_RESULT, READ_RESOURCE = (
 )
 LOAD_SKILL = PREFIX + "load_skill"
 READ_SKILL = PREFIX + "read_skill"
+PLAN = PREFIX + "plan"
 
 
 def _object(required: list[str], **properties: Any) -> dict[str, Any]:
@@ -102,6 +103,41 @@ READ_SKILL_TOOL = Tool(
                 "The file's path relative to the SKILL.md. A folder ends with a slash; "
                 '"" is that of the SKILL.md'
             ),
+        },
+    ),
+    annotations=_READS,
+)
+PLAN_TOOL = Tool(
+    name=PLAN,
+    title="Plan",
+    description=(
+        "Show the user the calls that you intend to make, before you make them. The user approves "
+        "all or some of them. A call that is an approved step runs without a further question."
+    ),
+    input_schema=_object(
+        ["steps"],
+        steps={
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "properties": {
+                    "tool": {"type": "string", "description": "The tool's name, as it is listed"},
+                    "arguments": {"type": "object", "description": "Its arguments, all of them"},
+                    "open": {
+                        "type": "array",
+                        "items": {"type": "string"},
+                        "description": (
+                            "Names of arguments whose values you do not know yet, such as the "
+                            "result of an earlier step. The user sees that any value fits."
+                        ),
+                    },
+                    "times": {"type": "integer", "minimum": 1, "maximum": 50, "default": 1},
+                    "why": {"type": "string", "description": "What it is for, in one sentence"},
+                },
+                "required": ["tool", "arguments"],
+                "additionalProperties": False,
+            },
         },
     ),
     annotations=_READS,

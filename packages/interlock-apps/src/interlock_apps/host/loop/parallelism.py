@@ -30,3 +30,18 @@ def parallel_groups(calls: Sequence[PlannedCall]) -> list[list[list[int]]]:
         else:
             waves.append([index])
     return list(found.values())
+
+
+def earlier_calls(groups: Sequence[Sequence[Sequence[int]]]) -> dict[int, list[int]]:
+    """Return the calls, by index, that must have ended before each call runs.
+
+    Args:
+        groups: The lanes of `parallel_groups`.
+    """
+    earlier: dict[int, list[int]] = {}
+    for lane in groups:
+        before: list[int] = []
+        for wave in lane:
+            earlier.update({index: list(before) for index in wave})
+            before += wave
+    return earlier

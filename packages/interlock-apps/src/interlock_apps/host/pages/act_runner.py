@@ -12,6 +12,7 @@ import msgspec
 from interlock import InterlockError, ResourceContents
 
 from ...fleet.events import LogEntry, ModelAsked, PersonSaid
+from ...fleet.rule_text import in_words
 from ...web.app_sandbox import AppSandbox
 from ...web.page_site import ActError
 from ..call_messages import GONE
@@ -19,6 +20,7 @@ from . import acts as a
 from .excerpts import result_of, structured_page
 from .history import MOST_NOTES, read_turns, remark_of, without_bodies
 from .open_apps import OpenApps
+from .policy_view import changed_policy, policy_view
 from .state import plain, rule_id
 from .user import PageUser
 
@@ -45,6 +47,15 @@ class ActRunner:
             a.OpenSessionAct: self._open,
             a.ResumeAct: self._resume,
             a.GiveAnswerAct: self._answer,
+            a.GiveAnswersAct: self._answers,
+            a.ModeAct: self._mode,
+            a.ClearTaintAct: self._clear_taint,
+            a.RevokeSamplingAct: self._revoke_sampling,
+            a.DoneCallsAct: self._done_calls,
+            a.RestoreFileAct: self._restore_file,
+            a.PolicyAct: self._policy,
+            a.ChangePolicyAct: self._change_policy,
+            a.ExplainAct: self._explain,
             a.PreviewPromptAct: self._preview,
             a.CompleteAct: self._complete,
             a.ReadAct: self._read,
@@ -162,6 +173,44 @@ class ActRunner:
     async def _answer(self, act: a.GiveAnswerAct) -> None:
         if not self._user.settle(act.question, act.answer):
             raise ActError("This question is no longer open.")
+
+    async def _answers(self, act: a.GiveAnswersAct) -> Any:
+        settled = [self._user.settle(question, given) for question, given in act.answers.items()]
+        if not any(settled):
+            raise ActError("These questions are no longer open.")
+        return {"settled": sum(settled)}
+
+    # -- consent
+
+    async def _mode(self, act: a.ModeAct) -> None:
+        self._session(act.session).consent.choose(act.mode, act.bounds)
+
+    async def _clear_taint(self, act: a.ClearTaintAct) -> None:
+        self._session(act.session).consent.clear_taint()
+
+    async def _revoke_sampling(self, act: a.RevokeSamplingAct) -> None:
+        if not self._host.revoke_sampling(act.session, act.server):
+            raise ActError("The permission has ended already.")
+
+    async def _done_calls(self, act: a.DoneCallsAct) -> Any:
+        return {"calls": plain(self._host.done_calls(act.session))}
+
+    async def _restore_file(self, act: a.RestoreFileAct) -> None:
+        await self._host.restore(act.session, act.call, act.path)
+
+    async def _policy(self, act: a.PolicyAct) -> Any:
+        return policy_view(self._host)
+
+    async def _change_policy(self, act: a.ChangePolicyAct) -> Any:
+        return changed_policy(self._host, act)
+
+    async def _explain(self, act: a.ExplainAct) -> Any:
+        found = self._host.explain(act.server, act.tool, act.arguments, session=act.session)
+        return {
+            **plain(found),
+            "rule": "" if found.rule is None else in_words(found.rule),
+            "matching": [in_words(rule) for rule in found.matching],
+        }
 
     def _session(self, session: str) -> Any:
         found = self._host.sessions.get(session)

@@ -10,7 +10,9 @@ from msgspec import Struct
 from interlock.types import ContentBlock, PromptReference, ResourceTemplateReference
 
 from ...fleet.events import Attached
+from ...fleet.policy import Choice, Rule
 from ...fleet.questions import Answer
+from ..consent import Bounds, Mode
 
 
 class HostAct(
@@ -87,6 +89,76 @@ class GiveAnswerAct(HostAct, frozen=True, kw_only=True, tag="answer"):
 
     question: str
     answer: Answer
+
+
+class GiveAnswersAct(HostAct, frozen=True, kw_only=True, tag="answers"):
+    """Answer several questions at once, each by its id; those that are closed are left out."""
+
+    answers: dict[str, Answer]
+
+
+class ModeAct(HostAct, frozen=True, kw_only=True, tag="mode"):
+    """Choose which calls of a conversation run without a question."""
+
+    session: str
+    mode: Mode
+    bounds: Bounds | None = None
+
+
+class ClearTaintAct(HostAct, frozen=True, kw_only=True, tag="clearTaint"):
+    """Let the rules decide again after a result with orders to the model."""
+
+    session: str
+
+
+class RevokeSamplingAct(HostAct, frozen=True, kw_only=True, tag="revokeSampling"):
+    """Ask again about the sampling of a server in a conversation."""
+
+    session: str
+    server: str
+
+
+class DoneCallsAct(HostAct, frozen=True, kw_only=True, tag="doneCalls"):
+    """Return the calls of a conversation that ran, and the files that they changed."""
+
+    session: str
+
+
+class RestoreFileAct(HostAct, frozen=True, kw_only=True, tag="restoreFile"):
+    """Restore a file to its state before a call."""
+
+    session: str
+    call: str
+    path: str
+
+
+class PolicyAct(HostAct, frozen=True, kw_only=True, tag="policy"):
+    """Return the policy, with its rules as sentences."""
+
+
+class ChangePolicyAct(HostAct, frozen=True, kw_only=True, tag="changePolicy"):
+    """Prepare a change of the policy file, and write it with `save`.
+
+    `digest` is that of the text that the page has seen. `at` is the number of a rule, from 0.
+    """
+
+    what: Literal["add", "replace", "remove", "move", "default", "trustedReadOnly"]
+    digest: str
+    table: Literal["rules", "review"] = "rules"
+    at: int | None = None
+    to: int | None = None
+    rule: Rule | None = None
+    value: Choice | None = None
+    save: bool = False
+
+
+class ExplainAct(HostAct, frozen=True, kw_only=True, tag="explain"):
+    """Return what would happen to a call."""
+
+    server: str
+    tool: str
+    arguments: dict[str, Any] = {}
+    session: str = ""
 
 
 class PreviewPromptAct(HostAct, frozen=True, kw_only=True, tag="getPrompt"):
@@ -284,6 +356,15 @@ AnyAct = (
     | OpenSessionAct
     | ResumeAct
     | GiveAnswerAct
+    | GiveAnswersAct
+    | ModeAct
+    | ClearTaintAct
+    | RevokeSamplingAct
+    | DoneCallsAct
+    | RestoreFileAct
+    | PolicyAct
+    | ChangePolicyAct
+    | ExplainAct
     | PreviewPromptAct
     | CompleteAct
     | ReadAct

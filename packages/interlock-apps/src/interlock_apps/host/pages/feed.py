@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...fleet.events import (
     FeaturesChanged,
     LogEntry,
+    PolicyEdited,
     RootsChanged,
     RuleRemembered,
     ServerState,
@@ -29,6 +30,7 @@ STATEFUL = (
     ServerState,
     RootsChanged,
     RuleRemembered,
+    PolicyEdited,
     SessionBegan,
     SessionResumed,
     TurnEnded,

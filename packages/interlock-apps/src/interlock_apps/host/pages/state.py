@@ -13,6 +13,7 @@ from ...fleet import threat_scan
 from ...fleet.log import SessionRow
 from ...fleet.policy import Rule
 from ...fleet.questions import Warned
+from ...fleet.rule_text import in_words
 from ...fleet.toolbox import ServerTool
 from ...web.app_policy import ui_of
 from ...web.integers import digits
@@ -131,6 +132,11 @@ def state(
                     "running": s.running,
                     "began": began.get(s.id),
                     "past": False,
+                    "consent": plain(s.consent.state()),
+                    "sampling": {
+                        server: {"requests": left.requests, "tokens": left.tokens}
+                        for server, left in host.sampling(s.id).items()
+                    },
                 }
                 for s in host.sessions.values()
             ),
@@ -153,7 +159,12 @@ def state(
         ],
         "questions": [plain(question) for question in host.questions.values()],
         "roots": {server: list(folders) for server, folders in host.roots.granted.items()},
-        "rules": [{**plain(rule), "id": rule_id(rule)} for rule in host.policy.learned],
+        "rules": [
+            {**plain(rule), "id": rule_id(rule), "words": in_words(rule)}
+            for rule in host.policy.learned
+        ],
+        "policyFile": "" if host.rules.file is None else str(host.rules.file.path),
+        "mode": host.consents.mode,
     }
 
 
