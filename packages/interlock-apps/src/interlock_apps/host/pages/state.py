@@ -133,6 +133,7 @@ def state(
                     "began": began.get(s.id),
                     "past": False,
                     "consent": plain(s.consent.state()),
+                    "changedFiles": sum(len(files) for files in host.copies.changed(s.id).values()),
                     "sampling": {
                         server: {"requests": left.requests, "tokens": left.tokens}
                         for server, left in host.sampling(s.id).items()

@@ -71,8 +71,11 @@ function Table({ rows, columns, at }) {
   `;
 }
 
-/** A value with all of its parts. */
-function Whole({ value, at }) {
+/**
+ * A value with all of its parts. `root`: it is all of the arguments.
+ * @param {{value: any, at: string, root?: boolean}} props
+ */
+function Whole({ value, at, root = false }) {
   if (isLeaf(value)) return html`<${Leaf} value=${value} />`;
   const columns = columnsOf(value);
   if (columns) return html`<${Table} rows=${value} columns=${columns} at=${at} />`;
@@ -90,7 +93,7 @@ function Whole({ value, at }) {
     `;
   }
   return html`
-    <dl class=${cls("table-list", at && "inner")}>
+    <dl class=${cls("table-list", !root && "inner")}>
       ${Object.entries(value).map(
         ([name, one]) => html`
           <div key=${name} ...${marked(one, at + step(name))}>
@@ -107,8 +110,12 @@ function Whole({ value, at }) {
   `;
 }
 
-/** The arguments, as a table or as JSON. @param {{value: any}} props */
-export function Arguments({ value }) {
+/**
+ * The arguments, as a table or as JSON. `at` is the pointer of the arguments, where those of several
+ * calls are shown.
+ * @param {{value: any, at?: string}} props
+ */
+export function Arguments({ value, at = "" }) {
   const text = useMemo(() => json(value), [value]);
   const many = useMemo(() => leaves(value).size > MOST || text.length > LONGEST, [value]);
   const [way, setWay] = useState("table");
@@ -134,13 +141,13 @@ export function Arguments({ value }) {
         html`
           <div class="json">
             <${Copy} text=${text} />
-            <pre class="wrap" data-leaf="">
+            <pre class="wrap" data-leaf=${at}>
               ${visible(text)}
             </pre>
           </div>
         `
       }
-      ${!asJson && html`<${Whole} value=${value} at="" />`}
+      ${!asJson && html`<${Whole} value=${value} at=${at} root=${true} />`}
     </div>
   `;
 }

@@ -91,7 +91,7 @@ const isWhole = (field) =>
  * measurement.
  * @param {{current: HTMLElement | null}} box @param {any} value
  * @returns {{total: number, unseen: number, ready: boolean, seeAll: () => void,
- *   wrote: (values: any, pointer: string) => void}}
+ *   see: (pointer: string) => void, wrote: (values: any, pointer: string) => void}}
  */
 export function useSeen(box, value) {
   const seen = useRef(/** @type {Set<string>} */ (new Set()));
@@ -181,16 +181,17 @@ export function useSeen(box, value) {
     };
   }, []);
 
-  /** The person has unfolded all values. */
-  const seeAll = () => {
-    saw("");
+  /** The person has unfolded the values at a pointer and below. @param {string} pointer */
+  const see = (pointer) => {
+    saw(pointer);
     again((count) => count + 1);
   };
+  const seeAll = () => see("");
   /** The person has written the value at a pointer. */
   const wrote = (values, pointer) => {
     for (const [at, leaf] of leaves(values)) {
       if (at === pointer || at.startsWith(`${pointer}/`)) seen.current.add(mark(at, leaf));
     }
   };
-  return { total: all.size, unseen: left.length, ready, seeAll, wrote };
+  return { total: all.size, unseen: left.length, ready, seeAll, see, wrote };
 }

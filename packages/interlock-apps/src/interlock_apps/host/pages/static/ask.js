@@ -62,11 +62,14 @@ export function toNextQuestion() {
  * letter that presses a button while the focus is in the question but not in a field. After a
  * change of `stage`, answers are disabled for a moment: a click may have been meant for the old
  * ones.
+ * `give` sends an answer, if the question stands for several. `more` is shown in the place of the
+ * answers.
  * @param {{question: any, title: any, icon?: any, children?: any, denial?: {label: string, main?:
- *   boolean}, stage?: string, answers: {key?: string, label: string, main?: boolean, off?: boolean,
+ *   boolean}, stage?: string, give?: (answer: any) => Promise<void>, more?: any, answers: {key?: string, label: string, main?: boolean, off?: boolean,
  *   act: (send: (answer: any) => Promise<void>) => any}[]}} props
  */
-export function Ask({ question, title, icon = "ask", children, answers, denial, stage = "" }) {
+export function Ask(props) {
+  const { question, title, icon = "ask", children, answers, denial, stage = "", give, more = null } = props;
   const box = useRef(/** @type {any} */ (null));
   const inside = useRef(false);
   const id = useId();
@@ -105,6 +108,12 @@ export function Ask({ question, title, icon = "ask", children, answers, denial, 
     setBusy(true);
     setWords("");
     try {
+      if (give) {
+        await give(answer);
+        setBusy(false);
+        setDenying(false);
+        return;
+      }
       await act("answer", { question: question.id, answer });
       const rest = new Map(questions.value);
       if (rest.delete(question.id)) questions.value = rest;
@@ -125,7 +134,7 @@ export function Ask({ question, title, icon = "ask", children, answers, denial, 
   const press = (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
     const found = all.find((one) => one.key && one.key === event.key.toLowerCase());
-    if (!found || found.off || busy || (denying && found.key !== "d") || event.repeat) return;
+    if (!found || found.off || busy || more || (denying && found.key !== "d") || event.repeat) return;
     event.preventDefault();
     if (armed) found.act(send);
   };
@@ -170,7 +179,9 @@ export function Ask({ question, title, icon = "ask", children, answers, denial, 
               busy=${busy}
             />
           `
-          : html`
+          : more
+            ? more(send)
+            : html`
             <div class="buttons answers">
               ${all.map(
                 (one) => html`
@@ -267,6 +278,7 @@ function subject(question) {
   if (isSkill(question)) return `the skill ${question.changes[0].name} of ${question.server}`;
   return {
     call: "the call",
+    plan: "the plan",
     start: `the start of ${question.server}`,
     pin: `what ${question.server} has changed`,
     result: "the result for the model",
@@ -299,7 +311,10 @@ function settled(question, answer, who) {
   }
   const edited =
     answer.arguments || answer.request || answer.result || answer.sampled ? ", edited" : "";
+  const scoped = question.scopes?.[answer.scope];
   const held = { session: " for this session", always: " always" }[answer.remember] ?? "";
+  if (answer.allow && scoped)
+    return ["check", `${who} allowed${held}: ${visible(scoped.words)}.`];
   return answer.allow
     ? ["check", `${who} allowed ${what}${edited}${held}.`]
     : ["cross", `${who} denied ${what}${answer.reason ? ":" : "."}`];

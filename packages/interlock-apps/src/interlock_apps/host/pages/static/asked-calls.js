@@ -7,6 +7,7 @@ import { Content } from "../kit/content.js";
 import { Result } from "./result.js";
 import { ArgumentsEditor } from "../kit/fields.js";
 import { useSeen } from "../kit/seen.js";
+import { Scopes } from "./answer-scopes.js";
 
 // The meaning of an annotation that is set, and of one that is set to false.
 const HINTS = [
@@ -57,6 +58,7 @@ export function CallQuestion({ question }) {
   const [edited, setEdited] = useState(/** @type {any} */ (null));
   const [wrong, setWrong] = useState(false);
   const [open, setOpen] = useState(false);
+  const [scoping, setScoping] = useState(false);
   const box = useRef(/** @type {any} */ (null));
   const values = edited ?? question.arguments ?? {};
   const seen = useSeen(box, values);
@@ -71,6 +73,15 @@ export function CallQuestion({ question }) {
     setWrong(bad);
   };
   const tool = html`<${Say} text=${question.title || question.tool} />`;
+  const answers = answersTo({ question, seen, edited, wrong, editing, setEditing, showAll });
+  if (scopes(question) && !(seen.unseen > 0))
+    answers.push({
+      key: "m",
+      label: "More like this",
+      off: wrong || !seen.ready,
+      act: () => setScoping(!scoping),
+    });
+  const back = () => setScoping(false);
   return html`
     <${Ask}
       question=${question}
@@ -78,10 +89,40 @@ export function CallQuestion({ question }) {
         Call ${tool} on <${Say} text=${question.server} />?
       `}
       icon="tool"
-      denial=${{ label: "Deny", main: question.flagged }}
+      denial=${{ label: "Deny", main: question.flagged || !!question.risk }}
       stage=${stageOf(seen)}
-      answers=${answersTo({ question, seen, edited, wrong, editing, setEditing, showAll })}
+      answers=${answers}
+      more=${
+        scoping
+          ? (send) => html`
+            <${Scopes}
+              scopes=${question.scopes}
+              off=${wrong}
+              onBack=${back}
+              onAllow=${(scope, remember) =>
+                send({
+                  type: "decision",
+                  allow: true,
+                  remember,
+                  scope,
+                  ...(edited ? { arguments: edited } : {}),
+                })}
+            />
+          `
+          : null
+      }
     >
+      ${
+        question.risk &&
+        html`
+          <p class="risk">
+            <${Icon} name="warn" />
+            <span>
+              <${Say} text=${question.risk} />
+            </span>
+          </p>
+        `
+      }
       <p class="ask-line">
         ${BY[question.by] ?? "The model"} wants to call${" "}
         <code>
@@ -91,6 +132,7 @@ export function CallQuestion({ question }) {
         ${
           question.why &&
           question.why !== DEFAULT &&
+          question.why !== question.risk &&
           html`
             ${" "}
             <span class="quiet">
@@ -144,8 +186,12 @@ export function CallQuestion({ question }) {
   `;
 }
 
+/** Whether the answer may cover other calls. @param {any} question */
+const scopes = (question) =>
+  question.scopes?.length > 0 && question.mayRemember !== false && !question.flagged;
+
 /** No answer is possible before the visible values were determined. */
-function stageOf({ ready, unseen }) {
+export function stageOf({ ready, unseen }) {
   if (!ready) return LOOKING;
   return unseen > 0 ? "unseen" : "seen";
 }
@@ -170,10 +216,23 @@ function answersTo({ question, seen, edited, wrong, editing, setEditing, showAll
     ];
   }
   const off = wrong || !seen.ready;
-  const once = { key: "a", label: "Allow once", main: true, off, act: allow("once") };
+  const once = { key: "a", label: "Allow once", main: !question.risk, off, act: allow("once") };
+  const renew = (send) =>
+    send({
+      type: "decision",
+      allow: true,
+      renew: true,
+      ...(edited ? { arguments: edited } : {}),
+    });
   // A flagged call must not be allowed by habit: no key for it, and no lasting permission.
   if (question.flagged) return [{ ...once, key: undefined, main: false }, edit];
   if (question.mayRemember === false) return [once, edit];
+  if (question.bounded)
+    return [
+      { ...once, main: false },
+      { key: "r", label: "Allow, and count the bounds from zero", off, act: renew },
+      edit,
+    ];
   return [
     once,
     { key: "s", label: "Allow for this session", off, act: allow("session") },

@@ -104,6 +104,8 @@ export function SampleQuestion({ question }) {
   const [editing, setEditing] = useState(false);
   const [request, setRequest] = useState(question.request);
   const [model, setModel] = useState(question.model);
+  const [lasting, setLasting] = useState(false);
+  const [most, setMost] = useState({ requests: "20", tokens: "100000" });
   const id = useId();
   const edited = request !== question.request;
   const names = Object.keys(question.models ?? {}).length
@@ -125,8 +127,16 @@ export function SampleQuestion({ question }) {
   ]
     .filter(Boolean)
     .join(" · ");
+  const counted = [most.requests, most.tokens].every((text) => /^[1-9]\d{0,8}$/.test(text));
+  const bounds = lasting
+    ? {
+      remember: "session",
+      requests: Number(most.requests),
+      tokens: Number(most.tokens),
+    }
+    : {};
   const send = (way) =>
-    way({ type: "decision", allow: true, model, ...(edited ? { request } : {}) });
+    way({ type: "decision", allow: true, model, ...bounds, ...(edited ? { request } : {}) });
   return html`
     <${Ask}
       question=${question}
@@ -136,7 +146,13 @@ export function SampleQuestion({ question }) {
       icon="talk"
       denial=${{ label: "Deny" }}
       answers=${[
-        { key: "a", label: `Ask ${visible(model)}`, main: true, off: wrong, act: send },
+        {
+          key: "a",
+          label: `Ask ${visible(model)}`,
+          main: true,
+          off: wrong || (lasting && !counted),
+          act: send,
+        },
         { key: "e", label: editing ? "Done editing" : "Edit", act: () => setEditing(!editing) },
       ]}
     >
@@ -232,6 +248,19 @@ export function SampleQuestion({ question }) {
           </p>
         `
       }
+      ${
+        question.session &&
+        !question.warnings?.length &&
+        html`
+          <${Lasting}
+            lasting=${lasting}
+            most=${most}
+            wrong=${!counted}
+            onTurn=${() => setLasting(!lasting)}
+            onChange=${(changes) => setMost({ ...most, ...changes })}
+          />
+        `
+      }
       ${wish && html`<p class="quiet">The server would like ${visible(wish)}.</p>`}
       ${about && html`<p class="quiet">${visible(about)}</p>`}
       ${
@@ -270,6 +299,40 @@ export function SampleQuestion({ question }) {
         `
       }
     </${Ask}>
+  `;
+}
+
+/** Further requests of the server in this conversation, within bounds. */
+function Lasting({ lasting, most, wrong, onTurn, onChange }) {
+  const id = useId();
+  const field = (name, label) => html`
+    <div class=${cls("field narrow", wrong && "is-wrong")}>
+      <label for=${`${id}-${name}`}>${label}</label>
+      <input
+        id=${`${id}-${name}`}
+        inputmode="numeric"
+        value=${most[name]}
+        onInput=${(event) => onChange({ [name]: event.currentTarget.value })}
+      />
+    </div>
+  `;
+  return html`
+    <label class="call-choice">
+      <input type="checkbox" checked=${lasting} onChange=${onTurn} />
+      <span>Allow further requests in this session</span>
+    </label>
+    ${
+      lasting &&
+      html`
+        <div class="field-row">
+          ${field("requests", "Requests")} ${field("tokens", "Tokens in all")}
+        </div>
+        <p class="quiet small-line">
+          You see neither these requests nor their answers before. They are counted above the message
+          box, where you can end this. A request with a warning is shown in any case.
+        </p>
+      `
+    }
   `;
 }
 

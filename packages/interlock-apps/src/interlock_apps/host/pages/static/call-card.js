@@ -17,6 +17,7 @@ import {
 } from "../kit/kit.js";
 import { AppFrame } from "../kit/app-frame.js";
 import { appServices } from "./app-services.js";
+import { companions } from "./asked-groups.js";
 import { Settled } from "./ask.js";
 import { DEFAULT } from "./asked-calls.js";
 import { Looked } from "../kit/content.js";
@@ -165,6 +166,8 @@ export function CallCard({ item }) {
   const asked = item.asked.value;
   const open = asked.filter((one) => !one.answer.value);
   const [chosen, setChosen] = useState(/** @type {boolean | null} */ (null));
+  // The calls of one step are asked about on one card.
+  if (open.some((one) => companions(one.question).length > 0)) return null;
   const state = stateOf(data, open.length > 0);
   const [icon, words] = STATES[state];
   const pictures = hasMedia(data.result);

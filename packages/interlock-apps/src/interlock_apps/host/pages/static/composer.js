@@ -15,6 +15,7 @@ import {
 import { speak } from "./conversation.js";
 import { reachable } from "../kit/net.js";
 import { Mentions, suggested, trigger } from "./mentions.js";
+import { ConsentStrip, ModeControl } from "./modes.js";
 import { choosePrompt } from "./prompts.js";
 import { Chip, chooseResources } from "./resources.js";
 import { attached, attempt, current, draft, models, open, sessions, talk } from "./store.js";
@@ -195,6 +196,7 @@ function Message({ id }) {
     <form class="composer" onSubmit=${send} aria-label="Composer">
       <${Attachments} onRemoved=${() => field.current.focus()} />
       ${mentions.list}
+      <${ConsentStrip} id=${id} />
       <div class="composer-box">
         <textarea
           id="say"
@@ -222,6 +224,7 @@ function Message({ id }) {
             <${Icon} name="at" />
             <span>Resources</span>
           </button>
+          <${ModeControl} key=${id} id=${id} />
           <span class="grow"></span>
           ${
             !id &&

@@ -16,10 +16,12 @@ import {
   wordsOf,
 } from "../kit/kit.js";
 import { Settled, show } from "./ask.js";
+import { GroupItem } from "./asked-groups.js";
 import { CallCard } from "./call-card.js";
 import { Content, Plain, Pointed, Value } from "../kit/content.js";
 import { splitAtMarkers } from "./untrusted-text.js";
 import { Markdown } from "../kit/markdown.js";
+import { applyMode } from "./modes.js";
 import { Question } from "./question.js";
 import { follow, useItemWindow } from "./item-window.js";
 import { barred, reachable } from "../kit/net.js";
@@ -347,6 +349,7 @@ const KINDS = {
   said: SaidItem,
   model: ModelItem,
   call: CallCard,
+  group: GroupItem,
   question: QuestionItem,
   ended: EndedItem,
   failed: FailedItem,
@@ -619,6 +622,7 @@ export async function speak(act, body, model = "") {
     draft(before).value = "";
     draft(session).value = written; // text written in the meantime moves to the new conversation
     open(session);
+    await applyMode(session);
   }
   entitle(session, act === "prompt" ? titleOf(body.server, body.name) : body.text);
   const shown = talk(session);

@@ -569,22 +569,6 @@ export function RootsPanel() {
   `;
 }
 
-/** A rule in words. @param {any} rule */
-function ruleInWords(rule) {
-  const where = [
-    rule.tool && rule.tool !== "*" ? rule.tool : "every tool",
-    rule.server && rule.server !== "*" ? `of ${rule.server}` : "of every server",
-  ].join(" ");
-  const hints = [
-    ["readOnly", "read-only"],
-    ["destructive", "destructive"],
-    ["idempotent", "safe to repeat"],
-    ["openWorld", "uses the network"],
-  ]
-    .filter(([name]) => rule[name] !== undefined && rule[name] !== null)
-    .map(([name, words]) => `${rule[name] ? "" : "not "}${words}`);
-  return { where, hints };
-}
 
 const DECISIONS = { allow: ["check", "Allow"], deny: ["cross", "Deny"], ask: ["ask", "Ask"] };
 
@@ -603,7 +587,6 @@ export function RulesPanel() {
     </p>
     <ul class="offers">
       ${rules.value.map((rule) => {
-        const { where, hints } = ruleInWords(rule);
         const [icon, word] = DECISIONS[rule.decision] ?? ["ask", rule.decision];
         return html`
           <li key=${rule.id}>
@@ -613,14 +596,7 @@ export function RulesPanel() {
                   <${Icon} name=${icon} />
                   ${word}
                 </span>${" "}
-                <${Say} text=${where} />
-                ${
-                  hints.length > 0 &&
-                  html`
-                    ${" "}
-                    <span class="quiet">${hints.join(", ")}</span>
-                  `
-                }
+                <${Say} text=${rule.words.slice(rule.words.indexOf(" ") + 1)} />
                 ${rule.session && html` <span class="tag">this session</span>`}
                 ${
                   rule.reason &&
@@ -630,19 +606,11 @@ export function RulesPanel() {
                     </span>
                   `
                 }
-                ${
-                  Object.keys(rule.arguments ?? {}).length > 0 &&
-                  html`
-                    <code class="block wrap">
-                      <${Say} text=${JSON.stringify(rule.arguments)} />
-                    </code>
-                  `
-                }
               </span>
               <button
                 type="button"
                 class="small"
-                aria-label=${`Forget: ${word} ${visible(where)}`}
+                aria-label=${`Forget: ${visible(rule.words)}`}
                 onClick=${(event) => event.detail < 2 && forget(rule.id)}
               >
                 Forget

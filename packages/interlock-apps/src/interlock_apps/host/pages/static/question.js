@@ -4,10 +4,12 @@ import { h } from "../kit/kit.js";
 import { CallQuestion, ResultQuestion } from "./asked-calls.js";
 import { FormQuestion, UrlQuestion } from "./asked-forms.js";
 import { SampleQuestion, SampledQuestion } from "./asked-models.js";
+import { PlanQuestion } from "./asked-plan.js";
 import { PinQuestion, StartQuestion } from "./asked-servers.js";
 
 const KINDS = {
   call: CallQuestion,
+  plan: PlanQuestion,
   result: ResultQuestion,
   form: FormQuestion,
   url: UrlQuestion,

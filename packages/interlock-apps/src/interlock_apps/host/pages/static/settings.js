@@ -3,6 +3,7 @@
 import { Icon, IconButton, cls, html, useEffect, useRef } from "../kit/kit.js";
 import { NotificationsSection } from "./notify.js";
 import { ModelsSection } from "./settings-models.js";
+import { PolicySection } from "./settings-policy.js";
 import { ServersSection } from "./settings-servers.js";
 import { setup, settings } from "./store.js";
 
@@ -17,6 +18,7 @@ export const SECTIONS = [
   { id: "servers", title: "Servers", icon: "server", view: ServersSection, configures: true },
   { id: "models", title: "Models", icon: "talk", view: ModelsSection, configures: true },
   { id: "notifications", title: "Notifications", icon: "bell", view: NotificationsSection },
+  { id: "policy", title: "Policy", icon: "rule", view: PolicySection },
 ];
 
 /** The sections that this host has. */

@@ -12,6 +12,16 @@ export const servers = signal(/** @type {any[]} */ ([]));
 export const sessions = signal(/** @type {any[]} */ ([]));
 export const roots = signal(/** @type {Record<string, string[]>} */ ({}));
 export const rules = signal(/** @type {any[]} */ ([]));
+/** The path of the policy file; "" if the host has none. */
+export const policyFile = signal("");
+/** The mode of a conversation whose mode was not chosen. */
+export const usualMode = signal("ask");
+/** The mode, bounds and taint of each open conversation. */
+export const consents = signal(/** @type {Record<string, any>} */ ({}));
+/** What servers may still ask of models without a question, by conversation and server. */
+export const samplings = signal(/** @type {Record<string, Record<string, any>>} */ ({}));
+/** How many files the calls of each conversation have changed. */
+export const changedFiles = signal(/** @type {Record<string, number>} */ ({}));
 export const appsOrigin = signal("");
 export const questions = signal(/** @type {Map<string, any>} */ (new Map()));
 export const toasts = signal(/** @type {any[]} */ ([]));
@@ -103,6 +113,8 @@ export class Talk {
     this.orphans = new Map();
     this.calls = /** @type {Map<string, any>} */ (new Map());
     this.asked = /** @type {Map<string, any>} */ (new Map());
+    /** The items of calls that are asked about together. */
+    this.groups = /** @type {Map<string, any>} */ (new Map());
     this.step = /** @type {any} */ (null);
     /** The error of the last request to the model. */
     this.failure = "";
@@ -117,6 +129,7 @@ export class Talk {
     this.retriable.value = null;
     this.calls.clear();
     this.asked.clear();
+    this.groups.clear();
     this.step = null;
     this.held = [];
     this.items.value = [];
@@ -256,9 +269,25 @@ export class Talk {
     if (this.asked.has(question.id)) return;
     const asked = { question, at, answer: signal(/** @type {any} */ (null)), key: key() };
     this.asked.set(question.id, asked);
+    if (question.type === "call" && question.group) this.join(question.group, asked, at);
     const call = this.calls.get(question.call);
     if (call) call.asked.value = [...call.asked.value, asked];
     else this.add({ kind: "question", at, asked });
+  }
+
+  /**
+   * Join the questions about the calls of one step. Those that cannot be answered together are left
+   * out: a flagged or risky call has a card of its own.
+   */
+  join(group, asked, at) {
+    const { flagged, risk, warnings } = asked.question;
+    if (flagged || risk || warnings?.length) return;
+    let item = this.groups.get(group);
+    if (!item) {
+      item = this.add({ kind: "group", at, group, asked: signal([]) });
+      this.groups.set(group, item);
+    }
+    item.asked.value = [...item.asked.value, asked];
   }
 
   /** The piece of the model's text that is being streamed. */
@@ -461,7 +490,31 @@ const TAKE = {
   },
   sampleEnded: (talk, event, at) => talk.add({ kind: "sampled", at, event }),
   notice: (talk, event, at) => talk.add({ kind: "notice", at, event }),
+  modeChanged: (talk, event, at) => say(talk, at, MODE_WORDS[event.mode] ?? event.mode),
+  tainted: (talk, event, at) =>
+    say(
+      talk,
+      at,
+      `A result of ${event.tool} on ${event.server} seems to give orders to the model. You are ` +
+        "asked about every call that writes.",
+      "warning",
+    ),
+  taintCleared: (talk, _, at) => say(talk, at, "The rules decide again about calls that write."),
+  fileRestored: (talk, event, at) => say(talk, at, `Restored: ${event.path}`),
 };
+
+/** @type {Record<string, string>} */
+const MODE_WORDS = {
+  ask: "From here on you are asked about every call that no rule allows.",
+  read: "From here on read-only tools of trusted servers run without a question.",
+  plan: "From here on the model plans first.",
+  bounds: "From here on calls run within bounds.",
+};
+
+/** Add a line of the host to a conversation. */
+function say(talk, at, words, level = "info") {
+  talk.add({ kind: "notice", at, event: { level, words } });
+}
 
 const talks = new Map();
 
@@ -484,6 +537,22 @@ const HOST = {
   answered: (event) => {
     const rest = new Map(questions.value);
     if (rest.delete(event.question)) questions.value = rest;
+  },
+  consentChanged: (event) => {
+    consents.value = { ...consents.value, [event.session]: event.consent };
+  },
+  samplingAllowed: (event) => {
+    const { [event.server]: _, ...others } = samplings.value[event.session] ?? {};
+    const { requests = 0, tokens = 0 } = event;
+    const left = requests ? { ...others, [event.server]: { requests, tokens } } : others;
+    samplings.value = { ...samplings.value, [event.session]: left };
+  },
+  filesChanged: (event) => {
+    const before = changedFiles.value[event.session] ?? 0;
+    changedFiles.value = {
+      ...changedFiles.value,
+      [event.session]: before + event.files.length,
+    };
   },
   sessionBegan: (event, { at }) => {
     const listed = sessions.value.find((one) => one.id === event.session);
@@ -573,6 +642,8 @@ export function asks(question) {
   switch (question.type) {
     case "call":
       return `Call ${question.title || question.tool} on ${who}?`;
+    case "plan":
+      return `Approve the plan of ${(question.steps ?? []).length} steps?`;
     case "start":
       return `Start the server ${who}?`;
     case "pin":
@@ -648,6 +719,12 @@ function show(state, fresh) {
       .sort((one, other) => other.began - one.began);
     roots.value = state.roots ?? {};
     rules.value = state.rules ?? [];
+    policyFile.value = state.policyFile ?? "";
+    usualMode.value = state.mode ?? "ask";
+    const live = (state.sessions ?? []).filter((one) => one.consent);
+    consents.value = Object.fromEntries(live.map((one) => [one.id, one.consent]));
+    samplings.value = Object.fromEntries(live.map((one) => [one.id, one.sampling]));
+    changedFiles.value = Object.fromEntries(live.map((one) => [one.id, one.changedFiles]));
     appsOrigin.value = state.appsOrigin ?? "";
     setup.value = state.setup ?? null;
     questions.value = new Map((state.questions ?? []).map((question) => [question.id, question]));
