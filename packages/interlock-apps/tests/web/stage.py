@@ -90,6 +90,7 @@ async def staged(
     remark: str = RULE_BASED,
     demo: str = "",
     task_wait: float | None = TASK_WAIT,
+    host_options: Mapping[str, Any] = {},
     **options: Any,
 ) -> AsyncIterator[Stage]:
     """A host whose model gives these answers; afterwards nothing of the page may have
@@ -102,7 +103,7 @@ async def staged(
     second = Scripted(
         "VY 8301, it is cheaper.", name="second", facts=ModelFacts(remark=""), forever=True
     )
-    given = HostOptions(ask_to_start=False, task_wait=task_wait)
+    given = HostOptions(ask_to_start=False, task_wait=task_wait, **host_options)
     host = Host(made, models=[model, second], log=MemoryLog(), options=given, **options)
     ready: asyncio.Future[HostSite] = asyncio.get_running_loop().create_future()
     async with contextlib.AsyncExitStack() as ending:

@@ -10,7 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock_apps.host.loop.parallelism import PlannedCall, parallel_groups
+from interlock_apps.host.loop.parallelism import (
+    PlannedCall,
+    earlier_calls,
+    parallel_groups,
+)
 
 
 @pytest.mark.parametrize(
@@ -49,3 +53,14 @@ def test_no_call_overtakes_one_that_changes_something(calls: list[PlannedCall]) 
             assert len(wave) == 1 or all(calls[index].reads for index in wave)
         for before, after in itertools.pairwise(lane):
             assert not all(calls[index].reads for index in [*before, *after])
+
+
+def test_a_call_waits_for_all_earlier_waves_of_its_lane() -> None:
+    """A wave may end early because its calls were refused; the wave before it may still run."""
+    assert earlier_calls([[[0], [2, 3], [4]], [[1]]]) == {
+        0: [],
+        1: [],
+        2: [0],
+        3: [0],
+        4: [0, 2, 3],
+    }
