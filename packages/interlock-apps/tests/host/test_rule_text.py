@@ -69,12 +69,12 @@ def test_nothing_in_the_text_is_invisible(rule: Rule) -> None:
                 arguments={"to": "*@example.com", "n": {"least": 1, "most": 3}},
                 digest="0f",
             ),
-            'Allow every tool of every server if to matches "*@example.com" and n is at least 1 and '
-            "is at most 3 until the tool changes.",
+            'Allow every tool of every server if to matches "*@example.com" and n is at least 1 '
+            "and is at most 3 until the tool changes.",
         ),
         (
-            Rule(decision="allow", arguments={"*": {"in": ["a", 1]}, "b": {"given": False}}),
-            'Allow every tool of every server if every argument is one of "a", 1 and b is not given.',
+            Rule(decision="deny", arguments={"*": {"in": ["a", 1]}, "b": {"given": False}}),
+            'Deny every tool of every server if every argument is one of "a", 1 and b is not given.',
         ),
     ],
 )
