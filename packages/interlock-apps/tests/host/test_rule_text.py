@@ -73,8 +73,10 @@ def test_nothing_in_the_text_is_invisible(rule: Rule) -> None:
             "and is at most 3 until the tool changes.",
         ),
         (
-            Rule(decision="deny", arguments={"*": {"in": ["a", 1]}, "b": {"given": False}}),
-            'Deny every tool of every server if every argument is one of "a", 1 and b is not given.',
+            Rule(
+                decision="deny", arguments={"*": {"in": ["a", 1]}, "b": {"given": False}}, tool="x"
+            ),
+            'Deny x of every server if every argument is one of "a", 1 and b is not given.',
         ),
     ],
 )

@@ -509,7 +509,10 @@ class CallApproval:
             why = _tainted(taint.server, taint.tool)
             return Verdict(decision="ask", why=threat_scan.visible(why), review=verdict.review)
         if verdict.rule is None:
-            verdict = self._by_mode(request, arguments, verdict, reads_only)
+            by_mode = self._by_mode(request, arguments, verdict, reads_only)
+            # A tool with a threat warning runs by a rule or by the person, never by a mode.
+            widens = verdict.decision == "ask" and by_mode.decision == "allow"
+            verdict = verdict if widens and self._threats(item) else by_mode
         if verdict.decision != "allow" or verdict.by == "plan":
             return verdict
         why = self._skills.why_asked(request, reads_only)
@@ -530,7 +533,7 @@ class CallApproval:
         if consent.mode != "read" and verdict.decision == "allow" and consent.chosen:
             why = "No rule allows this, and you chose to be asked."
             verdict = Verdict(decision="ask", why=why, review=verdict.review, may_remember=True)
-        if verdict.decision != "ask" or self._threats(item):
+        if verdict.decision != "ask":
             return verdict
         if consent.mode == "read" and reads_only and self.is_trusted(item):
             why = "The tool is read-only, according to a server that you trust."
