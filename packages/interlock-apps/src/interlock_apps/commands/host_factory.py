@@ -16,7 +16,7 @@ from interlock.cli.models import models_of
 from interlock.cli.screen import note
 from interlock.cli.targets.configured import asked
 from interlock.cli.user_folder import make_folder, user_folder
-from interlock.configs import PROJECT_FILES, Config, Entry, Input, load_config
+from interlock.configs import PROJECT_FILES, Config, Entry, Input, load_config, this_machine
 from interlock.http11.fetch import Authorizer
 from interlock.observe.environment import tracing_from_environment
 from interlock.observe.spans import Tracing
@@ -60,9 +60,8 @@ def host_of(
         problems = "".join(f"\n  {problem}" for problem in config.problems)
         raise click.UsageError(f"There is no server in {', '.join(map(str, paths))}.{problems}")
     models = models_of(given.models_file, given.models, local={"planner": Planner})
+    policy = policy_of(given)
     own = user_folder()
-    file = PolicyFile(given.policy_file or own / "policy.toml")
-    policy = policy_of(given, file)
     saved = own / "rules.json"
     for rule in saved_rules(saved):
         policy.remember(rule, "always")
@@ -86,7 +85,7 @@ def host_of(
             ask_to_start=ask_to_start,
             log_required=given.log_required,
             save_rules=lambda rules: save_rules(saved, rules),
-            policy_file=file,
+            policy_file=policy_file_of(given),
             file_copies=own / "undo",
             hub=HubOptions(
                 auth=_authorizer,
@@ -201,10 +200,18 @@ async def follow(host: Host, given: HostCommandOptions) -> None:
             await host.reload(config)
 
 
-def policy_of(given: HostCommandOptions, file: PolicyFile) -> Policy:
+def policy_file_of(given: HostCommandOptions) -> PolicyFile:
+    """The given policy file, or the user's own, which need not exist."""
+    own = this_machine().settings / "interlock" / "policy.toml"
+    return PolicyFile(given.policy_file or own)
+
+
+def policy_of(given: HostCommandOptions) -> Policy:
     """The policy of the given file, or of the user's own. Raises click.UsageError."""
     try:
-        return file.policy() if given.policy_file is None else load_policy(given.policy_file)
+        if given.policy_file is None:
+            return policy_file_of(given).policy()
+        return load_policy(given.policy_file)
     except BadPolicy as bad:
         raise click.UsageError(str(bad)) from None
 

@@ -71,6 +71,7 @@ class ConversationConsent:
         calls: The calls that ran because of the bounds.
         tokens: The tokens used since the bounds were set.
         cost: Their price in US dollars, as far as it is known.
+        unpriced: Whether an answer has no known price.
         taint: The result with orders to the model, until the user clears it.
     """
 
@@ -88,6 +89,7 @@ class ConversationConsent:
         self.calls = 0
         self.tokens = 0
         self.cost = 0.0
+        self.unpriced = False
         self.taint: Taint | None = None
         self._session = session
         self._publish = publish
@@ -121,6 +123,7 @@ class ConversationConsent:
         self.calls = 0
         self.tokens = 0
         self.cost = 0.0
+        self.unpriced = False
         self._since = self._clock()
         self.publish()
         self._changed()
@@ -160,6 +163,7 @@ class ConversationConsent:
         """Count the tokens of an answer of the model, and their price if it is known."""
         self.tokens += usage.input + usage.output
         self.cost += cost or 0.0
+        self.unpriced = self.unpriced or cost is None
         if self.mode == "bounds":
             self.publish()
 
@@ -183,6 +187,11 @@ class ConversationConsent:
             return f"The bound of {bounds.tokens:,} tokens is reached.", True
         if bounds.cost is not None and self.cost >= bounds.cost:
             return f"The bound of ${bounds.cost:g} is reached.", True
+        if bounds.cost is not None and self.unpriced:
+            return (
+                "The price of the model is not known, so the bound in dollars does not hold.",
+                True,
+            )
         if not bounds.destructive and says_destructive(tool):
             return "The tool says that it is destructive.", False
         if bounds.folders is None:
