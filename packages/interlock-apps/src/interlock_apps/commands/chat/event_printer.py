@@ -80,6 +80,9 @@ class EventPrinter:
             e.Pinned: self._pinned,
             e.RootsChanged: self._roots,
             e.RuleRemembered: self._rule,
+            e.PolicyEdited: self._policy,
+            e.Tainted: self._tainted,
+            e.FilesChanged: self._files,
             e.Notice: self._notice,
             e.ResourceUpdated: self._updated,
         }
@@ -263,6 +266,20 @@ class EventPrinter:
             self._terminal.note(f"! {what} is not what was approved, and is blocked.", "yellow")
         elif event.how == "approved":
             self._terminal.note(f"· {what} is approved.")
+
+    def _policy(self, event: e.PolicyEdited) -> None:
+        self._terminal.note(f"· {event.path} was changed; /policy shows its rules.")
+
+    def _tainted(self, event: e.Tainted) -> None:
+        self._terminal.note(
+            "! From here on you are asked about every call that writes. /taint clear ends this.",
+            "bold yellow",
+        )
+
+    def _files(self, event: e.FilesChanged) -> None:
+        count = len(event.files)
+        files = "1 file" if count == 1 else f"{count:,} files"
+        self._terminal.note(f"· {in_line(event.tool, 80)} changed {files}; /undo lists them.")
 
     def _roots(self, event: e.RootsChanged) -> None:
         folders = [

@@ -138,6 +138,35 @@ export function Ask(props) {
     event.preventDefault();
     if (armed) found.act(send);
   };
+  let foot = html`
+    <div class="buttons answers">
+      ${all.map(
+        (one) => html`
+          <button
+            key=${one.label}
+            type="button"
+            class=${cls(one.main ? "main" : "", one.key === "d" && "deny")}
+            disabled=${busy || !armed || one.off}
+            onClick=${() => one.act(send)}
+            aria-keyshortcuts=${one.key || undefined}
+          >
+            <span>${one.label}</span>
+            ${one.key && html`<kbd aria-hidden="true">${one.key.toUpperCase()}</kbd>`}
+          </button>
+        `,
+      )}
+    </div>
+  `;
+  if (more) foot = more(send);
+  if (denying) {
+    const back = () => {
+      setDenying(false);
+      box.current.focus();
+    };
+    foot = html`
+      <${Reason} label=${denial?.label} onBack=${back} onSend=${deny} busy=${busy} />
+    `;
+  }
   return html`
     <section
       ref=${box}
@@ -166,41 +195,7 @@ export function Ask(props) {
           </p>
         `
       }
-      ${
-        denying
-          ? html`
-            <${Reason}
-              label=${denial?.label}
-              onBack=${() => {
-                setDenying(false);
-                box.current.focus();
-              }}
-              onSend=${deny}
-              busy=${busy}
-            />
-          `
-          : more
-            ? more(send)
-            : html`
-            <div class="buttons answers">
-              ${all.map(
-                (one) => html`
-                  <button
-                    key=${one.label}
-                    type="button"
-                    class=${cls(one.main ? "main" : "", one.key === "d" && "deny")}
-                    disabled=${busy || !armed || one.off}
-                    onClick=${() => one.act(send)}
-                    aria-keyshortcuts=${one.key}
-                  >
-                    <span>${one.label}</span>
-                    ${one.key && html`<kbd aria-hidden="true">${one.key.toUpperCase()}</kbd>`}
-                  </button>
-                `,
-              )}
-            </div>
-          `
-      }
+      ${foot}
     </section>
   `;
 }
