@@ -49,9 +49,13 @@ async def test_the_calls_of_a_step_are_one_question(key: str, bought: int) -> No
         assert "buy of shop, 3 times" in shown
         assert all(f"thing: {thing}" in shown for thing in ("tea", "milk", "jam"))
         seat.type(key)
+        if key == "n":
+            await seat.answer("Why not", "\r")
         if key == "c":
-            for each in "yny":
-                await seat.answer("y once", each)
+            await seat.answer("y once", "y")
+            await seat.answer("y once", "n")
+            await seat.answer("Why not", "\r")
+            await seat.answer("y once", "y")
         await seat.see("Done.")
         assert len(called) == bought
         await seat.leave()
@@ -117,6 +121,7 @@ async def test_orders_in_a_result_make_every_write_ask() -> None:
         await seat.answer("❯", "go\r")
         await seat.see("seems to give orders to the model")
         await seat.answer("n no  y once", "n")
+        await seat.answer("Why not", "\r")
         await seat.see("Done.")
         await seat.answer("❯", "/taint clear\r")
         await seat.see("No result of this conversation")

@@ -69,7 +69,17 @@ export function toNextQuestion() {
  *   act: (send: (answer: any) => Promise<void>) => any}[]}} props
  */
 export function Ask(props) {
-  const { question, title, icon = "ask", children, answers, denial, stage = "", give, more = null } = props;
+  const {
+    question,
+    title,
+    icon = "ask",
+    children,
+    answers,
+    denial,
+    stage = "",
+    give,
+    more = null,
+  } = props;
   const box = useRef(/** @type {any} */ (null));
   const inside = useRef(false);
   const id = useId();
@@ -134,7 +144,8 @@ export function Ask(props) {
   const press = (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
     const found = all.find((one) => one.key && one.key === event.key.toLowerCase());
-    if (!found || found.off || busy || more || (denying && found.key !== "d") || event.repeat) return;
+    if (!found || found.off || busy || more || (denying && found.key !== "d") || event.repeat)
+      return;
     event.preventDefault();
     if (armed) found.act(send);
   };
@@ -308,8 +319,7 @@ function settled(question, answer, who) {
     answer.arguments || answer.request || answer.result || answer.sampled ? ", edited" : "";
   const scoped = question.scopes?.[answer.scope];
   const held = { session: " for this session", always: " always" }[answer.remember] ?? "";
-  if (answer.allow && scoped)
-    return ["check", `${who} allowed${held}: ${visible(scoped.words)}.`];
+  if (answer.allow && scoped) return ["check", `${who} allowed${held}: ${visible(scoped.words)}.`];
   return answer.allow
     ? ["check", `${who} allowed ${what}${edited}${held}.`]
     : ["cross", `${who} denied ${what}${answer.reason ? ":" : "."}`];

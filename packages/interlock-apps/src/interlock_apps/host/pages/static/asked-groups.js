@@ -113,7 +113,8 @@ export function CallsQuestion({ group, open }) {
     for (const id of ids) rest.delete(id);
     questions.value = rest;
   };
-  const count = ids.length === open.length ? `all ${open.length}` : `${ids.length} of ${open.length}`;
+  const count =
+    ids.length === open.length ? `all ${open.length}` : `${ids.length} of ${open.length}`;
   const lasting = open.every((question) => question.mayRemember !== false);
   const showAll = () => {
     setAll(true);

@@ -130,10 +130,10 @@ export function SampleQuestion({ question }) {
   const counted = [most.requests, most.tokens].every((text) => /^[1-9]\d{0,8}$/.test(text));
   const bounds = lasting
     ? {
-      remember: "session",
-      requests: Number(most.requests),
-      tokens: Number(most.tokens),
-    }
+        remember: "session",
+        requests: Number(most.requests),
+        tokens: Number(most.tokens),
+      }
     : {};
   const send = (way) =>
     way({ type: "decision", allow: true, model, ...bounds, ...(edited ? { request } : {}) });

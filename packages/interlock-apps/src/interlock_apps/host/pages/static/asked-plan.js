@@ -52,9 +52,7 @@ export function PlanQuestion({ question }) {
   const label = whole
     ? `Approve ${steps.length === 1 ? "it" : `all ${steps.length}`}`
     : `Approve ${chosen.size} of ${steps.length}`;
-  let answers = [
-    { key: "a", label, main: true, off: !chosen.size || !seen.ready, act: allow },
-  ];
+  let answers = [{ key: "a", label, main: true, off: !chosen.size || !seen.ready, act: allow }];
   if (seen.ready && seen.unseen > 0) {
     const blind = `Approve without having seen ${seen.unseen} of ${several(seen.total, "value")}`;
     const show = () => {

@@ -17,8 +17,16 @@ import { attempt, changedFiles, consents, roots, samplings, usualMode } from "./
 /** @type {[string, string, string][]} */
 const MODES = [
   ["ask", "Ask", "You are asked about every call that no rule allows."],
-  ["read", "Read freely", "Read-only tools of servers that you trust run. You are asked otherwise."],
-  ["plan", "Plan first", "The model shows its plan. What you approve runs, the rest is asked about."],
+  [
+    "read",
+    "Read freely",
+    "Read-only tools of servers that you trust run. You are asked otherwise.",
+  ],
+  [
+    "plan",
+    "Plan first",
+    "The model shows its plan. What you approve runs, the rest is asked about.",
+  ],
   ["bounds", "Within bounds", "Calls run without a question until a bound is reached."],
 ];
 

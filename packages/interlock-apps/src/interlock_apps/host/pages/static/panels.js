@@ -569,7 +569,6 @@ export function RootsPanel() {
   `;
 }
 
-
 const DECISIONS = { allow: ["check", "Allow"], deny: ["cross", "Deny"], ask: ["ask", "Ask"] };
 
 /** @param {string} id */

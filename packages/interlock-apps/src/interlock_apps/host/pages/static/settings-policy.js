@@ -308,7 +308,8 @@ function conditionOf([path, pattern]) {
   if (entries.length !== 1) return { path, kind: "json", value: JSON.stringify(pattern) };
   const [[key, value]] = entries;
   if (key === "given") return { path, kind: value ? "given" : "absent", value: "" };
-  if (key === "in") return { path, kind: "in", value: value.map((one) => JSON.stringify(one)).join("\n") };
+  if (key === "in")
+    return { path, kind: "in", value: value.map((one) => JSON.stringify(one)).join("\n") };
   if (key === "under")
     return { path, kind: "under", value: Array.isArray(value) ? value.join("\n") : value };
   if (key === "is") return { path, kind: "is", value: JSON.stringify(value) };
