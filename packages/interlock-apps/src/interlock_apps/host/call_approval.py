@@ -437,7 +437,7 @@ class CallApproval:
             scoped = scopes[decision.scope].rule
             # A rule about one tool holds until that tool changes.
             digest = "" if scoped.tool == "*" else digest_of(request.item.tool)
-            rule = replace(scoped, session=session, digest=digest, reason="your decision")
+            rule = replace(scoped, session=session, digest=digest)
             if decision.remember == "always":
                 self._rules.write(rule, session=request.session)
             else:

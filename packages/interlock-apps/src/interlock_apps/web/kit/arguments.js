@@ -124,6 +124,7 @@ export function Arguments({ value, at = "" }) {
     <div class="looked">
       ${
         !many &&
+        !at &&
         html`
           <${Choice}
             label="How the arguments are shown"

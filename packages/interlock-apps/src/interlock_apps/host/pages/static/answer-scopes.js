@@ -15,7 +15,7 @@ export function Scopes({ scopes, onAllow, onBack, off }) {
   const file = policyFile.value;
   const where = file
     ? html`
-      It is added to
+      It is added to${" "}
       <code>
         <${Say} text=${file} />
       </code>
