@@ -56,12 +56,12 @@ def paths_in(arguments: Mapping[str, Any]) -> list[PathArgument]:
 
 def _texts(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """The texts in the arguments: the top-level name, the nearest name, and the text."""
-    waiting = [(name, name, value) for name, value in reversed(arguments.items())]
+    waiting = [(name, name, value) for name, value in arguments.items()]
     while waiting:
         name, key, value = waiting.pop()
         if isinstance(value, str):
             yield name, key, value
         elif isinstance(value, Mapping):
-            waiting.extend((name, str(inner), each) for inner, each in reversed(value.items()))
+            waiting.extend((name, str(inner), each) for inner, each in value.items())
         elif isinstance(value, list):
-            waiting.extend((name, key, each) for each in reversed(value))
+            waiting.extend((name, key, each) for each in value)
