@@ -157,7 +157,7 @@ def holds(pattern: dict[str, Any], value: Any) -> bool:
     if "is" in pattern:
         return bool(value == pattern["is"])
     if "in" in pattern:
-        return value in pattern["in"]
+        return any(value == one for one in pattern["in"])
     if "matches" in pattern:
         return re.fullmatch(pattern["matches"], value) is not None
     folder = pattern["under"]

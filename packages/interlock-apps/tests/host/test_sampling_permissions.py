@@ -93,7 +93,7 @@ async def test_a_request_with_a_warning_is_always_asked_about() -> None:
 
 
 @pytest.mark.parametrize("bounds", [{"requests": 0}, {"tokens": 0}, {"requests": -1}])
-async def test_a_permission_for_nothing_is_none(bounds: dict[str, int]) -> None:
+async def test_a_permission_for_nothing_is_none(bounds: dict[str, Any]) -> None:
     sitting = Sitting(sample=[Decision(allow=True, remember="session", **bounds), NO], sampled=YES)
     async with scene(
         {"asker": asker()}, ponder(2), "An answer.", "done", person=sitting, policy=ALLOW

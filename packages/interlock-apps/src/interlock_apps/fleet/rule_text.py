@@ -45,8 +45,8 @@ def in_words(rule: Rule) -> str:
         for name in CALLER_CONDITIONS
         if getattr(rule, name) != "*"
     ]
-    told = [*callers, *conditions]
-    where = f" if {' and '.join(told)}" if told else ""
+    clauses = [*callers, *conditions]
+    where = f" if {' and '.join(clauses)}" if clauses else ""
     until = " until the tool changes" if rule.digest else ""
     return f"{_DOES[rule.decision]} {tool} of {server}{where}{until}."
 

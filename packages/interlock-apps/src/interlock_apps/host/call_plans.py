@@ -71,7 +71,7 @@ class CallPlans:
                 changed.append(at)
         if self._consents.of(session).mode == "plan":
             consent.approve([(steps[at], tools[at]) for at in approved])
-        return _told(steps, approved, changed, answer)
+        return _outcome(steps, approved, changed, answer)
 
     def _read(self, arguments: Mapping[str, Any]) -> tuple[list[PlanStep], list[Tool]]:
         listed = arguments.get("steps")
@@ -135,7 +135,7 @@ def _chosen(steps: Sequence[PlanStep], answer: Answer) -> list[int]:
     return sorted({at for at in answer.only if 0 <= at < len(steps)})
 
 
-def _told(
+def _outcome(
     steps: Sequence[PlanStep],
     approved: Sequence[int],
     changed: Sequence[int],

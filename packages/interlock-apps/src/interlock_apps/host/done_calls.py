@@ -42,12 +42,12 @@ def effect_of(request: CallRequest, trusted: bool) -> Effect:
     says = request.item.tool.annotations
     if says is None or (not trusted and says.destructive_hint is not True):
         return "unknown"
-    told = hints(says)
-    if trusted and told["read_only"]:
+    known = hints(says)
+    if trusted and known["read_only"]:
         return "read-only"
-    if told["destructive"]:
+    if known["destructive"]:
         return "destructive"
-    return "idempotent" if told["idempotent"] else "not destructive"
+    return "idempotent" if known["idempotent"] else "not destructive"
 
 
 class DoneCalls:
