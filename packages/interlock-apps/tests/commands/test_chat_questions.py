@@ -134,6 +134,7 @@ async def test_two_calls_are_asked_about_one_after_the_other() -> None:
         {"one": shop(called=called), "two": shop(called=called)}, both, "Done."
     ) as seat:
         await seat.answer("❯", "buy both\r")
+        await seat.answer("c one by one", "c")
         assert "one may be asked" in await seat.answer("d details", "y")
         assert "two may be asked" in await seat.answer("two may be asked[^$]*d details", "y")
         await seat.see(r"Done\.")
@@ -151,7 +152,7 @@ async def test_a_question_that_is_moot_disappears() -> None:
         {"one": shop(called=called), "two": shop(called=called)}, both, "Done."
     ) as seat:
         await seat.answer("❯", "buy both\r")
-        await seat.answer("d details", "\x03")
+        await seat.answer("c one by one", "\x03")
         await seat.see("The turn ended")
         await seat.see("❯")
         assert not seat.host.questions

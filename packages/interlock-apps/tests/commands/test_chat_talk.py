@@ -257,7 +257,7 @@ async def test_the_commands(tmp_path: Path) -> None:
             ("/servers guide log", "Nothing is logged yet"),
             ("/servers nobody", "There is no server nobody"),
             ("/tools city", "guide · walk"),
-            ("/rules", "1 allow guide picture .always."),
+            ("/rules", "1 Allow picture of guide until the tool changes. .always."),
             ("/rules forget 1", "There are no remembered decisions"),
             (f"/roots add '{tmp_path}'", "Servers may work in"),
             ("/roots", "all servers"),

@@ -225,6 +225,7 @@ class Traveller:
         await self.allow("Book a trip on travel", "book")
         await self.fill_in()
         await self.introduce()
+        await self.hand.answer(await self.question("Make 2 calls?"), "One by one")
         await self.allow("Create an event on calendar", "event")
         await self.write_mail()
         await self.page.get_by_text("Your trip to Barcelona is booked").wait_for()

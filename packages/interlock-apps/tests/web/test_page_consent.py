@@ -82,6 +82,23 @@ async def test_the_calls_of_a_step_are_one_card(chromium: Any, size: dict[str, i
         assert sorted(texts, key=str) == sorted(["one", "one", None], key=str)
 
 
+async def test_the_calls_of_a_step_are_answered_one_by_one(chromium: Any) -> None:
+    """Each has its own card, where its arguments can be edited."""
+    recorded = Recorded()
+    script = [[write("one"), write("two")], "Done."]
+    async with staged(chromium, *script, servers=served(recorded)) as stage:
+        page = await stage.page()
+        await say(page, "Go")
+        await armed(page)
+        await page.keyboard.press("o")
+        boxes = page.locator("[data-question]")
+        await page.wait_for_function("document.querySelectorAll('[data-question]').length === 2")
+        for _ in range(2):
+            await boxes.first.locator("button:not([disabled])", has_text="Allow once").click()
+        await page.get_by_text("Done.", exact=True).wait_for()
+        assert recorded.tools == ["write", "write"]
+
+
 async def test_a_value_out_of_view_counts_in_a_group(chromium: Any) -> None:
     """TOL-24: as on the card of one call, and only for the calls that are chosen."""
     long = {"path": "/w", "text": "line\n" * 400 + "THE END"}

@@ -231,7 +231,7 @@ def _blocks(text: str) -> list[_Block]:
     """
     text = text or _NEW
     starts = [found.start() for found in _HEADER.finditer(text)]
-    real = []
+    real: list[int] = []
     for start in starts:
         # The text before a bracket within an array or a long string is incomplete.
         if _is_complete(text[real[-1] if real else 0 : start]):

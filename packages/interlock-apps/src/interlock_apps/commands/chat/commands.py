@@ -116,7 +116,7 @@ class Commands:
             if words[0] == "remove":
                 return [f for fs in self._host.roots.granted.values() for f in fs]
             return []
-        first = {
+        first: dict[str, list[str]] = {
             "rules": ["forget"],
             "mode": list(MODES),
             "taint": ["clear"],

@@ -116,9 +116,9 @@ class TerminalFocus:
         """Ask once about all calls of a step; if one is closed meanwhile, about the others."""
         questions = [each.question for each in group if isinstance(each.question, CallQuestion)]
         asking = asyncio.create_task(self._asked_group(questions, gate))
-        closed = [each.answered for each in group]
+        either: set[asyncio.Future[Any]] = {asking, *(each.answered for each in group)}
         try:
-            await asyncio.wait({asking, *closed}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         finally:
             asking.cancel()
             await asyncio.wait({asking})

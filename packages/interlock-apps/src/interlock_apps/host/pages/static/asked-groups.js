@@ -37,8 +37,9 @@ export const isGroupable = (question) =>
  */
 export function companions(question) {
   if (!isGroupable(question)) return [];
-  const asked = talk(question.session).groups.get(question.group)?.asked.value ?? [];
-  const open = asked.filter((one) => !one.answer.value).map((one) => one.question);
+  const item = talk(question.session).groups.get(question.group);
+  if (!item || item.apart.value) return [];
+  const open = item.asked.value.filter((one) => !one.answer.value).map((one) => one.question);
   return open.length > 1 ? open : [];
 }
 
@@ -68,18 +69,24 @@ const isEmpty = (value) => !Object.keys(value ?? {}).length;
 /** The item of a conversation for the calls of one step. @param {{item: any}} props */
 export function GroupItem({ item }) {
   const open = item.asked.value.filter((one) => !one.answer.value).map((one) => one.question);
-  if (open.length < 2) return null;
+  if (open.length < 2 || item.apart.value) return null;
+  const apart = () => {
+    item.apart.value = true;
+  };
   return html`
     <article class="card is-asking" aria-label="Calls that wait for you">
       <div class="card-body">
-        <${CallsQuestion} key=${item.group} group=${item.group} open=${open} />
+        <${CallsQuestion} key=${item.group} group=${item.group} open=${open} onApart=${apart} />
       </div>
     </article>
   `;
 }
 
-/** May these calls be made? @param {{group: string, open: any[]}} props */
-export function CallsQuestion({ group, open }) {
+/**
+ * May these calls be made? `onApart`: each is asked about on a card of its own.
+ * @param {{group: string, open: any[], onApart: () => void}} props
+ */
+export function CallsQuestion({ group, open, onApart }) {
   const box = useRef(/** @type {any} */ (null));
   const [left, setLeft] = useState(/** @type {Set<string>} */ (new Set()));
   const [all, setAll] = useState(false);
@@ -129,7 +136,7 @@ export function CallsQuestion({ group, open }) {
       denial=${{ label: `Deny ${count}` }}
       stage=${seen.ready ? `${stageOf(seen)} ${open.length}` : LOOKING}
       give=${give}
-      answers=${answersTo({ seen, count, none: !ids.length, lasting, showAll })}
+      answers=${answersTo({ seen, count, none: !ids.length, lasting, showAll, onApart })}
     >
       <p class="ask-line">
         The model wants to make these calls in one step. Clear the ones that you do not answer now.
@@ -189,7 +196,8 @@ function Row({ row, all, seen }) {
 }
 
 /** The answers to the chosen calls. With unseen values, only a button that says so allows them. */
-function answersTo({ seen, count, none, lasting, showAll }) {
+function answersTo({ seen, count, none, lasting, showAll, onApart }) {
+  const apart = { key: "o", label: "One by one", act: onApart };
   const allow = (remember) => (send) => send({ type: "decision", allow: true, remember });
   if (seen.ready && seen.unseen > 0) {
     const blind = `Allow without having seen ${seen.unseen} of ${several(seen.total, "value")}`;
@@ -197,10 +205,12 @@ function answersTo({ seen, count, none, lasting, showAll }) {
     return [
       { key: "v", label: words, main: true, act: showAll },
       { label: blind, off: none, act: allow("once") },
+      apart,
     ];
   }
   const off = none || !seen.ready;
   const once = { key: "a", label: `Allow ${count}`, main: true, off, act: allow("once") };
-  if (!lasting) return [once];
-  return [once, { key: "s", label: "Allow for this session", off, act: allow("session") }];
+  if (!lasting) return [once, apart];
+  const session = { key: "s", label: "Allow for this session", off, act: allow("session") };
+  return [once, session, apart];
 }

@@ -284,7 +284,7 @@ export class Talk {
     if (flagged || risk || warnings?.length) return;
     let item = this.groups.get(group);
     if (!item) {
-      item = this.add({ kind: "group", at, group, asked: signal([]) });
+      item = this.add({ kind: "group", at, group, asked: signal([]), apart: signal(false) });
       this.groups.set(group, item);
     }
     item.asked.value = [...item.asked.value, asked];
