@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from interlock.store import open_store
 from interlock.types.tasks import TASKS_EXTENSION
 from tests.workers.conftest import place, store
 
@@ -162,6 +164,35 @@ async def test_a_task_outlives_a_killed_worker(store: str, queue: str, tmp_path:
     assert task["status"] == "completed"
     assert task["result"]["content"][0]["text"] == "published: True"
     assert sorted(log.read_text().splitlines()) == ["run", "run", "step 0", "step 1"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/ns/pid").exists(), reason="only Linux has /proc")
+async def test_a_killed_process_of_this_machine_is_replaced_before_its_lease_ends(
+    store: str, queue: str, tmp_path: Path
+) -> None:
+    """A kernel knows at once that a process has ended: nobody waits for its heartbeats."""
+    log = tmp_path / "log"
+    shared = open_store(store)
+    await shared.open()
+
+    async def keep_alive(name: str) -> None:
+        while True:
+            await shared.workers.heartbeat(name, until=time.time() + 30)
+            await asyncio.sleep(1)
+
+    async with worker(store, log, queue) as one:
+        id = await one.create("report")
+        await one.until(id, asks)
+        record = await shared.records.load(f"task:local:{id}", now=time.time())
+        assert record is not None
+        await one.kill()
+    lease = asyncio.ensure_future(keep_alive(json.loads(record.data)["worker"]))
+    async with worker(store, log, queue) as two:
+        await two.request("tasks/update", taskId=id, inputResponses={"publish": YES})
+        task = await two.until(id, has_ended)
+    lease.cancel()
+    await shared.aclose()
+    assert task["status"] == "completed"
 
 
 async def test_a_living_worker_takes_over_and_the_answer_survives(

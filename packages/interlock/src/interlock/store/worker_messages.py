@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from .errors import StoreError
 from .interface import Store
+from .process_names import has_ended
 
 _MISSED = 4.0  # heartbeats that may be missing before a worker counts as gone
 _JUMP = 1.0  # seconds by which the wall clock differs from the clock of the loop after a jump
@@ -47,6 +48,9 @@ class WorkerMessages:
     Args:
         store: The store that the workers share.
         heartbeat: The time between two heartbeats, in seconds.
+        worker: The name of this worker; by default a random one. A name of `process_names` lets the
+            workers of the same machine see at once that the process has ended. Clients must not
+            see such a name.
         wall_clock: The wall clock, in seconds.
     """
 
@@ -55,9 +59,10 @@ class WorkerMessages:
         store: Store,
         *,
         heartbeat: float = 2.0,
+        worker: str | None = None,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
-        self.worker = os.urandom(6).hex()
+        self.worker = os.urandom(6).hex() if worker is None else worker
         self._heartbeat = heartbeat
         self._wall_clock = wall_clock
         self._store = store
@@ -142,9 +147,12 @@ class WorkerMessages:
     async def is_alive(self, worker: str) -> bool:
         """Whether a worker is alive, as far as this worker knows.
 
-        If the store was unavailable until just now, the other worker's heartbeat may still be
+        A worker of this machine whose process has ended is dead, though its lease lasts. If the
+        store was unavailable until just now, the other worker's heartbeat may still be
         missing. If the wall clock has jumped, its heartbeat still has the old time.
         """
+        if has_ended(worker):
+            return False
         now = asyncio.get_running_loop().time()
         if abs(self._wall_clock() - now - self._offset) > _JUMP:
             self._offset = self._wall_clock() - now

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _FUNCTION = "run_task"  # the name under which the engine knows the function of the workers
 _PATIENCE = 5.0  # seconds that a put may take
 # A key that a dead worker had received, and whose task it had not taken over yet, goes to another
-# worker after this time. It is about as long as a worker without heartbeats counts as alive.
-_REDELIVERY = timedelta(seconds=3)
+# worker after this time and at most half of it again. A key that is delivered twice does no harm.
+_REDELIVERY = timedelta(seconds=1.5)
 _RECONNECTION = timedelta(seconds=1)
 _SCHEMES = ("redis://", "rediss://", "unix://")
 
