@@ -14,6 +14,7 @@ from interlock import (
     Middleware,
     Principal,
     Server,
+    Tasks,
     ToolError,
     Unreachable,
 )
@@ -77,6 +78,26 @@ async def test_errors_and_answers_are_not_cached() -> None:
             assert (await client.call_tool("burn")).is_error
         chosen = [(await client.call_tool("choose")).text for _ in range(2)]
     assert kitchen.runs.count("burn") == 2
+    assert chosen == ["leek", "pea"]
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+@pytest.mark.parametrize("after", [None, 0.0], ids=["at once", "promoted"])
+async def test_answers_of_tasks_and_of_older_revisions_are_not_cached(
+    after: float | None, revision: str
+) -> None:
+    """Whatever carries the question: the connection, the task, or the call that becomes one."""
+    answers = iter(["leek", "pea"])
+    server = Server("kitchen", middleware=[cache(60, "*")], extensions=[Tasks()])
+
+    @server.tool(task="optional", after=after)
+    async def choose(ctx: Context) -> str:
+        return await ctx.elicit("Which?", str)
+
+    async with Client(
+        server, revision=revision, elicit=lambda question: {"value": next(answers)}
+    ) as client:
+        chosen = [(await client.call_tool("choose")).text for _ in range(2)]
     assert chosen == ["leek", "pea"]
 
 

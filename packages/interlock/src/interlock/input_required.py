@@ -158,9 +158,13 @@ class SendServerRequest(Protocol):
 class Direct:
     """The asker of the handshake era: sends questions straight to the peer at the other end of the
     connection.
+
+    Attributes:
+        has_answers: Whether the run has used an answer or a `once` step.
     """
 
     def __init__(self, caller: Caller, send: SendServerRequest) -> None:
+        self.has_answers = False
         self._caller = caller
         self._send = send
         self._once: dict[str, Any] = {}
@@ -168,6 +172,7 @@ class Direct:
     async def ask(self, request: t.InputRequest, key: str | None = None) -> t.InputResponse:
         """Send the question, and wait for the answer."""
         check_askable(request, self._caller.capabilities)
+        self.has_answers = True
         if (
             isinstance(request, t.ElicitRequest)
             and request.params.mode == "url"
@@ -190,6 +195,7 @@ class Direct:
         self, name: str, do: Callable[[], Awaitable[Any]], *, idempotent: bool = False
     ) -> Any:
         """Run the side effect. In the handshake era the tool runs once, so the effect does too."""
+        self.has_answers = True
         if name not in self._once:
             self._once[name] = _as_json(await do())
         return self._once[name]
@@ -259,6 +265,11 @@ class HandlerRun:
         if self._journal is None:
             self._journal = Journal(self._recorded)
         return self._journal
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether the run has used an answer or a `once` step."""
+        return bool(self._recorded if self._journal is None else self._journal.entries)
 
     def share_journal(self, other: HandlerRun) -> None:
         """Continue the journal of another run of the same call."""
@@ -1378,7 +1389,7 @@ async def ask_by_hand(x: Exchange, run: Handler, result: AnyResult) -> AnyResult
                 check_askable(request, x.caller.capabilities)
             answers = await asyncio.gather(*(x.asker.ask(request) for request in requests.values()))
         except t.Unanswerable as bad:
-            return _unanswered(bad, x)
+            return result_without_answer(bad, x)
         responses = {
             key: Raw(msgspec.json.encode(answer))
             for key, answer in zip(requests, answers, strict=True)
@@ -1402,10 +1413,10 @@ async def _answered(run: Handler, x: Exchange) -> AnyResult:
     try:
         return await run(x)
     except t.Unanswerable as bad:
-        return _unanswered(bad, x)
+        return result_without_answer(bad, x)
 
 
-def _unanswered(bad: t.Unanswerable, x: Exchange) -> AnyResult:
+def result_without_answer(bad: t.Unanswerable, x: Exchange) -> AnyResult:
     """Return the result of an exchange whose question could not be asked. Raises McpError if it
     must be a protocol error.
     """

@@ -20,7 +20,6 @@ from msgspec.structs import replace
 from . import types as t
 from .caches import BoundedCache
 from .exchange import AnyResult, Exchange, Handler, Middleware, RawResult
-from .input_required import HandlerRun
 from .quotas import RATE_LIMITED, holder_of_exchange
 from .rates import TokenBucket
 from .server.request_log import RequestEntry, RequestLog
@@ -122,7 +121,7 @@ def cache(
 
 
 def _may_be_cached(result: AnyResult, x: Exchange) -> bool:
-    if isinstance(x.asker, HandlerRun) and x.asker.journal.entries:
+    if getattr(x.asker, "has_answers", False):
         return False  # it depends on the answers
     if isinstance(result, RawResult):
         result = result.decode()

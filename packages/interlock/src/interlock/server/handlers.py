@@ -169,22 +169,21 @@ class Handlers:
         return tool
 
     async def call_tool(self, x: Exchange) -> AnyResult:
-        """`tools/call`."""
-        p: t.CallToolRequestParams = x.params
+        """`tools/call`.
+
+        Everything is in one coroutine: a further one would cost each call 0.4 us, and each task
+        that sleeps 0.3 KB.
+        """
         tool = self._visibility.tool(x)  # as in `find_tool`, without a further call
         if tool.mirrors and (mirrored := x.transport.mirrored) is not None:
-            check_mirrors(tool.mirrors, mirrored, p.arguments)
+            check_mirrors(tool.mirrors, mirrored, x.params.arguments)
         try:
-            values = tool.signature.decode(p.arguments)
+            values = tool.signature.decode(x.params.arguments)
         except ArgumentsError as bad:
+            words = f"Invalid arguments for tool {x.params.name}: {bad}"
             if not x.caller.supports("argument_errors_as_results"):  # `TOL-16`
-                raise t.McpError(
-                    t.INVALID_PARAMS, f"Invalid arguments for tool {p.name}: {bad}"
-                ) from None
-            return _failed(f"Invalid arguments for tool {p.name}: {bad}")
-        return await self._run_tool(tool, values, x)
-
-    async def _run_tool(self, tool: ToolFeature, values: dict[str, Any], x: Exchange) -> AnyResult:
+                raise t.McpError(t.INVALID_PARAMS, words) from None
+            return _failed(words)
         try:
             value = await self._run(tool.call, values, x)
             output = tool.output

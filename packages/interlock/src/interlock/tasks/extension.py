@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import time
 from collections.abc import (
     AsyncIterator,
@@ -42,7 +43,7 @@ from . import machine, views
 from .large_results import PREFIX
 from .machine import StoredCaller, TaskRecord
 from .messages import CORE_REVISIONS, TASKS
-from .promotion import DetachedTransport, PromotableCall
+from .promotion import PromotableCall, detached
 from .queue import TaskQueue
 from .quotas import PollLimit
 from .runner import LiveTask, TaskLimits, TaskRunner, task_key
@@ -395,9 +396,9 @@ class Tasks(Extension):
             id=id,
             owner=owner_of(x.caller),
             holder=holder_of_exchange(x),
-            tool=x.params.name,
-            arguments=x.params.arguments.copy(),  # else it holds the bytes of the whole message
-            meta=x.params.meta.copy(),
+            tool=sys.intern(x.params.name),  # that of the tool, and not one for each task
+            arguments=_own_bytes(x.params.arguments),
+            meta=_own_bytes(x.params.meta),
             progress_token=x.progress_token,
             caller=StoredCaller.of(x.caller),
             created=now,
@@ -412,22 +413,21 @@ class Tasks(Extension):
         record = self._record(x, _new_id(), ttl)
         if runner.defers:
             return await runner.submit(record)
-        asker = HandlerRun({}, x.caller.capabilities, runner.steps(record.id, record.owner))
-        live = await runner.create(record, asker)
+        live = await runner.create(record)
         inner = replace(
             x,
             params=t.CallToolRequestParams(
                 name=record.tool, arguments=record.arguments, meta=record.meta
             ),
             notify=live.notify,
-            asker=asker,
+            asker=live,
             progress_token="task",
             drain=ready,
-            transport=DetachedTransport(x.transport.request),
+            transport=detached(x.transport),
             received=None,
         )
         runner.run(live, inner, handler)
-        return live.record
+        return record
 
     async def _promote_later(
         self, x: Exchange, asker: HandlerRun, after: float, handler: Handler
@@ -477,7 +477,7 @@ class Tasks(Extension):
         )
         live = await runner.create(record, asker)
         call.promote(asker, live.notify)
-        runner.follow(live, running)
+        runner.follow(live, call.exchange, running)
         return live
 
     async def _run_again(self, x: Exchange) -> AnyResult:
@@ -746,6 +746,11 @@ def owner_of(caller: Caller) -> str:
     import hashlib  # late: only for callers with a principal
 
     return hashlib.blake2s(caller.principal.key.encode(), digest_size=16).hexdigest()
+
+
+def _own_bytes(raw: Raw) -> Raw:
+    """Return a part of a message that does not keep the bytes of the whole message."""
+    return t.NOTHING if raw == t.NOTHING else raw.copy()
 
 
 def _new_id() -> str:

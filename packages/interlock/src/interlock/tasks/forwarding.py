@@ -297,6 +297,8 @@ def _is_answer(result: Any) -> bool:
 
 def _live(asker: Asker) -> LiveTask | None:
     """Return the task that a run belongs to; None for a call."""
+    if isinstance(asker, LiveTask):
+        return asker
     run = asker.asker if isinstance(asker, PromotableCall) else asker
     steps = run.steps if isinstance(run, HandlerRun) else None
     return steps.live if isinstance(steps, TaskSteps) else None

@@ -46,6 +46,11 @@ class PromotableCall:
         """Whether the run is being unwound."""
         return self.asker.over
 
+    @property
+    def has_answers(self) -> bool:
+        """Whether the run has used an answer or a `once` step."""
+        return self.asker.has_answers
+
     async def ask(self, request: InputRequest, key: str | None = None) -> InputResponse:
         """Ask a question, and wait for the answer."""
         self.open_questions += 1
@@ -82,7 +87,7 @@ class PromotableCall:
         asker.share_journal(self.asker)
         self.asker = asker
         self._notify = notify
-        self._transport = DetachedTransport(self._transport.request)
+        self._transport = detached(self._transport)
         self.is_promoted = True
         self._promoted.set()
 
@@ -104,6 +109,15 @@ class DetachedTransport(ExchangeTransport):
     def request(self) -> HttpRequest | None:
         """The HTTP request that became a task."""
         return self._request
+
+
+_WITHOUT_REQUEST = DetachedTransport(None)
+
+
+def detached(transport: ExchangeTransport) -> DetachedTransport:
+    """Return the transport of a task that was created by a call over `transport`."""
+    request = transport.request
+    return _WITHOUT_REQUEST if request is None else DetachedTransport(request)
 
 
 class _TransportOf(ExchangeTransport):

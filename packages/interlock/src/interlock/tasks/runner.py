@@ -25,13 +25,15 @@ from .. import types as t
 from ..caches import BoundedCache
 from ..exchange import AnyResult, Exchange, Handler, RawResult
 from ..idempotency import Actions, in_doubt
-from ..input_required import HandlerRun, OnceSteps, ask_directly
+from ..input_required import HandlerRun, OnceSteps, ask_by_hand, result_without_answer
 from ..logs import limited
 from ..observe.spans import Tracing, current_tracing
 from ..quotas import RATE_LIMITED, Quota
 from ..store.errors import AccountFull, StoreError
 from ..store.interface import RateStore, RecordStore, Store
+from ..store.process_names import name_of_process
 from ..store.worker_messages import WorkerMessages
+from ..types.input import InputRequest, InputResponse
 from ..types.tasks import TaskError
 from ..wire.codec import encode
 from . import machine
@@ -55,6 +57,8 @@ _CHANGED = "task-changed"
 _FREE = "tasks-free"
 _DIED = "task-worker-died"
 _WORKERS = "task-workers"  # the key of the list of workers
+
+_RUN = "run of a task"  # the name of each asyncio task that runs one: a shared string
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(TaskRecord).decode
@@ -132,41 +136,109 @@ class TaskSteps(OnceSteps):
 
 
 class LiveTask:
-    """A task that this worker runs, with the version of its record that this worker knows."""
+    """A task that this worker runs: its record, and the asker of its exchange.
+
+    Tens of thousands of tasks may sleep in a process. So the record is kept as the bytes that a
+    store in memory keeps anyway, and whatever most tasks never use is created at its first use.
+
+    Attributes:
+        key: The key of the record.
+        version: The version of the record that this worker knows.
+        status: The status in that record.
+        until: When the task expires, in seconds of the wall clock; None for never.
+        task: The asyncio task of the run.
+        progress: The newest progress.
+        is_stopped: Whether this module has cancelled the run.
+    """
 
     __slots__ = (
+        "_data",
         "_is_reporting",
         "_is_syncing",
         "_message",
+        "_questions",
+        "_runner",
         "_writing",
-        "asker",
         "is_stopped",
         "key",
         "progress",
-        "record",
-        "runner",
+        "status",
         "task",
+        "until",
         "version",
     )
 
     def __init__(
-        self, runner: TaskRunner, key: str, record: TaskRecord, version: int, asker: HandlerRun
+        self,
+        runner: TaskRunner,
+        key: str,
+        record: TaskRecord,
+        data: bytes,
+        version: int,
+        questions: HandlerRun | None = None,
     ) -> None:
-        self.runner = runner
+        self._runner = runner
+        self._data = data
+        self._questions = questions
         self.key = key
-        self.record = record
         self.version = version
-        self.asker = asker
+        self.status = record.status
+        self.until = record.until
         self.task: asyncio.Future[Any] | None = None
-        self.progress: t.ProgressNotificationParams | None = None  # the newest
-        self.is_stopped = False  # the run has been cancelled by this module
-        self._writing: asyncio.Lock | None = None  # most tasks sleep without a write
+        self.progress: t.ProgressNotificationParams | None = None
+        self.is_stopped = False
+        self._writing: asyncio.Lock | None = None
         self._message: str | None = None
         self._is_reporting = False
         self._is_syncing = False
-        asker.on_question = self._sync_soon
-        if isinstance(asker.steps, TaskSteps):
-            asker.steps.live = self
+        if questions is not None:
+            self._attach(questions)
+
+    @property
+    def record(self) -> TaskRecord:
+        """The record, which is decoded each time."""
+        return _decode(self._data)
+
+    @property
+    def questions(self) -> HandlerRun:
+        """The questions, answers and `once` steps of the run."""
+        if self._questions is None:
+            task = self.record
+            steps = self._runner.steps(task.id, task.owner)
+            self._questions = HandlerRun(task.journal, task.caller.capabilities, steps)
+            self._attach(self._questions)
+        return self._questions
+
+    def _attach(self, questions: HandlerRun) -> None:
+        questions.on_question = self._sync_soon
+        if isinstance(questions.steps, TaskSteps):
+            questions.steps.live = self
+
+    # -- the asker of the exchange -----------------------------------------------------------------
+
+    @property
+    def over(self) -> bool:
+        """Whether the run is being unwound."""
+        return self.is_stopped
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether the run has used an answer or a `once` step."""
+        return self._questions is not None and self._questions.has_answers
+
+    async def ask(self, request: InputRequest, key: str | None = None) -> InputResponse:
+        """Ask a question of the task, and wait for its answer."""
+        if self.is_stopped:
+            raise asyncio.CancelledError
+        return await self.questions.ask(request, key)
+
+    async def once(
+        self, name: str, do: Callable[[], Awaitable[Any]], *, idempotent: bool = False
+    ) -> Any:
+        """Run a side effect at most once."""
+        return await self.questions.once(name, do, idempotent=idempotent)
+
+    # -- the record --------------------------------------------------------------------------------
 
     @property
     def _lock(self) -> asyncio.Lock:
@@ -182,16 +254,17 @@ class LiveTask:
         """
         async with self._lock:
             while True:
-                changed = step(self.record)
-                if changed is self.record:
+                record = self.record
+                changed = step(record)
+                if changed is record:
                     return True
-                version = await self.runner.swap(self.key, changed, self.version)
+                data = encoded(changed)
+                version = await self._runner.swap(self.key, changed, self.version, data)
                 if version:
-                    if changed.is_terminal and not self.record.is_terminal:
-                        self.runner.ended[changed.status] += 1
-                    self.record = changed
-                    self.version = version
-                    self.runner.announce(self.key)
+                    if changed.is_terminal and not record.is_terminal:
+                        self._runner.ended[changed.status] += 1
+                    self._set(changed, data, version)
+                    self._runner.announce(self.key)
                     return True
                 if not await self._reload():
                     return False
@@ -207,15 +280,20 @@ class LiveTask:
             return
         if record.attempt != self.record.attempt or record.is_terminal:
             if record.is_terminal:  # the client has cancelled it
-                self.runner.ended[record.status] += 1
+                self._runner.ended[record.status] += 1
             self.stop()
             return
-        self.record = record
+        self._set(record, encoded(record), version)
+        if record.journal:
+            self.questions.answer(record.journal)
+
+    def _set(self, record: TaskRecord, data: bytes, version: int) -> None:
+        self._data = data
         self.version = version
-        self.asker.answer(record.journal)
+        self.status = record.status
 
     async def _reload(self) -> bool:
-        found = await self.runner.load(self.record.owner, self.record.id)
+        found = await self._runner.load_key(self.key)
         if found is None or self.is_stopped:
             self.stop()
             return False
@@ -225,7 +303,7 @@ class LiveTask:
     async def is_withdrawn(self) -> bool:
         """Whether the client has cancelled the task, or the task has expired."""
         try:
-            found = await self.runner.load(self.record.owner, self.record.id)
+            found = await self._runner.load_key(self.key)
         except StoreError:
             return False
         return found is None or found[0].status == "cancelled"
@@ -234,9 +312,13 @@ class LiveTask:
         """Cancel the run. Nothing that it does afterwards is recorded."""
         if not self.is_stopped:
             self.is_stopped = True
-            self.runner.forget(self)
-            if self.task is not None:
-                self.asker.unwind(self.task)
+            self._runner.forget(self)
+            if self.task is None:
+                return
+            if self._questions is None:
+                self.task.cancel()
+            else:
+                self._questions.unwind(self.task)
 
     # -- progress and questions --------------------------------------------------------------------
 
@@ -245,18 +327,18 @@ class LiveTask:
         if method != "notifications/progress":
             return
         self.progress = params
-        self.runner.wake(self.key)
+        self._runner.wake(self.key)
         total = "" if params.total is None else f" of {params.total:g}"
         self._message = params.message or f"{params.progress:g}{total}"
         if not self._is_reporting:
             self._is_reporting = True
-            self.runner.keep(self._report())
+            self._runner.keep(self._report())
 
     async def _report(self) -> None:
         """Write the newest message; messages that come meanwhile are written together."""
         try:
             while self._message is not None and not self.is_stopped:
-                step = partial(machine.report, message=self._message, now=self.runner.wall_clock())
+                step = partial(machine.report, message=self._message, now=self._runner.wall_clock())
                 self._message = None
                 await self.write(step)
         except StoreError:
@@ -270,26 +352,37 @@ class LiveTask:
         """
         if not self._is_syncing:
             self._is_syncing = True
-            self.runner.keep(self._sync())
+            self._runner.keep(self._sync())
 
     async def _sync(self) -> None:
         await asyncio.sleep(0)
         self._is_syncing = False
 
         def step(task: TaskRecord) -> TaskRecord:
-            waiting = self.asker.waiting
+            waiting = self.questions.waiting
             questions = {key: Raw(_encode(request)) for key, (request, _) in waiting.items()}
-            return machine.ask(task, questions, self.runner.wall_clock())
+            return machine.ask(task, questions, self._runner.wall_clock())
 
         with contextlib.suppress(asyncio.CancelledError):
-            await self.runner.until_stored(self, step)
+            await self._runner.until_stored(self, step)
 
     # -- the run -----------------------------------------------------------------------------------
 
-    async def finish(self, run: Callable[[], Awaitable[AnyResult]]) -> None:
-        """Wait for the end of the run, and write it into the record."""
+    async def finish(self, x: Exchange, run: Handler) -> None:
+        """Run the task up to its end, and write the end into the record.
+
+        This is the outermost of the coroutines that a sleeping task keeps. It handles questions
+        that cannot be asked, and handwritten ones, itself: each further coroutine between it and
+        the tool costs 0.3 KB for every sleeping task.
+        """
         try:
-            step = await self._completed(await run())
+            try:
+                result = await run(x)
+            except t.Unanswerable as bad:
+                result = result_without_answer(bad, x)
+            if isinstance(result, t.InputRequiredResult):
+                result = await ask_by_hand(x, run, result)
+            step = await self._completed(result)
         except asyncio.CancelledError:
             if self.is_stopped:
                 return
@@ -298,11 +391,11 @@ class LiveTask:
             if self.is_stopped:
                 return
             step = self._failed(_error(bad))
-        await self.runner.until_stored(self, step)
-        self.runner.forget(self)
+        await self._runner.until_stored(self, step)
+        self._runner.forget(self)
 
     def _failed(self, error: TaskError) -> Step:
-        return partial(machine.fail, error=error, now=self.runner.wall_clock())
+        return partial(machine.fail, error=error, now=self._runner.wall_clock())
 
     async def _completed(self, result: AnyResult) -> Step:
         if isinstance(result, RawResult):
@@ -314,10 +407,10 @@ class LiveTask:
         result = replace(result, result_type="complete")
         body = encode(result)
         size = len(body)
-        is_large = size > self.runner.limits.result_bytes
+        is_large = size > self._runner.limits.result_bytes
         is_structured = result.structured_content is not UNSET
         if is_large:
-            if not await self.runner.store_large_result(self, body):
+            if not await self._runner.store_large_result(self, body):
                 words = f"The result has {size} bytes, which is too large to be kept."
                 return self._failed(TaskError(code=t.INTERNAL_ERROR, message=words))
             result = link_to(self.record, result, size)
@@ -325,7 +418,7 @@ class LiveTask:
         return partial(
             machine.complete,
             result=Raw(body),
-            now=self.runner.wall_clock(),
+            now=self._runner.wall_clock(),
             is_error=result.is_error,
             large_result_bytes=size if is_large else 0,
             has_large_structured_content=is_large and is_structured,
@@ -384,7 +477,9 @@ class TaskRunner:
         self._url = url
         self.wall_clock = wall_clock
         self._large = LargeResults(records, limits.large_results_bytes)
-        self.messages = WorkerMessages(store, heartbeat=_HEARTBEAT, wall_clock=wall_clock)
+        self.messages = WorkerMessages(
+            store, heartbeat=_HEARTBEAT, worker=name_of_process(), wall_clock=wall_clock
+        )
         self.actions = Actions(records, self.messages, wall_clock=wall_clock)
         self._run_again = run_again
         self._may_run_again = may_run_again
@@ -476,12 +571,12 @@ class TaskRunner:
         await self.store.aclose()
 
     async def _give_up(self, one: LiveTask) -> None:
-        attempt = one.record.attempt
+        record = one.record
 
         def step(task: TaskRecord) -> TaskRecord:
-            return machine.give_up(task) if task.attempt == attempt else task
+            return machine.give_up(task) if task.attempt == record.attempt else task
 
-        await self.change(one.record.owner, one.record.id, step)
+        await self.change(record.owner, record.id, step)
         if self.queue is not None:
             await self.queue.put(one.key, os.urandom(8).hex())
 
@@ -506,20 +601,39 @@ class TaskRunner:
         Raises:
             StoreError: The store failed.
         """
+        return await self.load_key(task_key(owner, id))
+
+    async def load_key(self, key: str) -> tuple[TaskRecord, int] | None:
+        """Return the task of a key, if it exists, and the version of its record.
+
+        Raises:
+            StoreError: The store failed.
+        """
         now = self.wall_clock()
-        record = await self.records.load(task_key(owner, id), now=now)
+        record = await self.records.load(key, now=now)
         if record is None:
             return None
         task = _decode(record.data)
         return (task, record.version) if _exists(task, now) else None
 
-    async def swap(self, key: str, task: TaskRecord, was: int) -> int:
-        """Write a task over a version of its record. Returns the new version, 0 for a conflict."""
+    async def swap(self, key: str, task: TaskRecord, was: int, data: bytes | None = None) -> int:
+        """Write a task over a version of its record.
+
+        Args:
+            key: The key of the record.
+            task: The task.
+            was: The version that is replaced; 0 for a new task.
+            data: The task as JSON, if the caller has encoded it.
+
+        Returns:
+            The new version; 0 for a conflict.
+        """
         now = self.wall_clock()
         until = task.until or task.created + _TEN_YEARS
         if until < now:
             return 0
-        data = _encode(task)
+        if data is None:
+            data = encoded(task)
         if not was:
             self.held.admit(key, task, len(data))
         version = 0
@@ -717,7 +831,7 @@ class TaskRunner:
         """
         record = machine.enqueue(record)
         key = task_key(record.owner, record.id)
-        version = await self._swap_new(key, record)
+        version = await self._swap_new(key, record, encoded(record))
         if not version:
             raise StoreError("a new task could not be stored")
         self.held.ended_run(key)
@@ -731,8 +845,12 @@ class TaskRunner:
             raise
         return record
 
-    async def create(self, record: TaskRecord, asker: HandlerRun) -> LiveTask:
+    async def create(self, record: TaskRecord, questions: HandlerRun | None = None) -> LiveTask:
         """Store a new task that this worker runs (`TKX-09`).
+
+        Args:
+            record: The task.
+            questions: The questions of a call that becomes a task; None for a new run.
 
         Raises:
             McpError: The holder has too many running tasks, or no memory left.
@@ -740,23 +858,23 @@ class TaskRunner:
         """
         record = replace(record, worker=self.messages.worker, attempt=os.urandom(8).hex())
         key = task_key(record.owner, record.id)
-        version = await self._swap_new(key, record)
+        data = encoded(record)
+        version = await self._swap_new(key, record, data)
         if not version:
             raise StoreError("a new task could not be stored")
-        return self._adopt(key, record, version, asker)
+        return self._adopt(LiveTask(self, key, record, data, version, questions))
 
-    async def _swap_new(self, key: str, record: TaskRecord) -> int:
+    async def _swap_new(self, key: str, record: TaskRecord, data: bytes) -> int:
         while True:
             try:
-                return await self.swap(key, record, 0)
+                return await self.swap(key, record, 0, data)
             except AccountFull:
                 await self._make_room(record)
 
-    def _adopt(self, key: str, record: TaskRecord, version: int, asker: HandlerRun) -> LiveTask:
-        live = LiveTask(self, key, record, version, asker)
-        self._live[key] = live
-        if record.until is not None:
-            self._stop_expired_at(record.until)
+    def _adopt(self, live: LiveTask) -> LiveTask:
+        self._live[live.key] = live
+        if live.until is not None:
+            self._stop_expired_at(live.until)
         return live
 
     def _stop_expired_at(self, until: float) -> None:
@@ -775,7 +893,7 @@ class TaskRunner:
         self._next_expiry = math.inf
         earliest = math.inf
         for live in list(self._live.values()):
-            until = live.record.until
+            until = live.until
             if until is None:
                 continue
             if until <= now:
@@ -790,15 +908,13 @@ class TaskRunner:
         tracing = current_tracing.get() or self._tracing()
         if tracing is not None:
             handler = tracing.task(handler, live.record.trace)
-        live.task = asyncio.get_running_loop().create_task(
-            live.finish(partial(ask_directly, x, handler))
-        )
+        live.task = asyncio.get_running_loop().create_task(live.finish(x, handler), name=_RUN)
         live.task.add_done_callback(_retrieve)
 
-    def follow(self, live: LiveTask, running: asyncio.Future[AnyResult]) -> None:
-        """Continue a run that began as a call."""
+    def follow(self, live: LiveTask, x: Exchange, running: asyncio.Future[AnyResult]) -> None:
+        """Continue the run of a call, which began with the exchange `x`."""
         live.task = running
-        self.keep(live.finish(lambda: running))
+        self.keep(live.finish(x, lambda _: running))
 
     def forget(self, live: LiveTask) -> None:
         """Remove a run that has ended."""
@@ -811,7 +927,7 @@ class TaskRunner:
 
     def statuses(self) -> Counter[str]:
         """Return the number of tasks that this worker runs, by status."""
-        return Counter(live.record.status for live in self._live.values())
+        return Counter(live.status for live in self._live.values())
 
     # -- dead workers ------------------------------------------------------------------------------
 
@@ -950,23 +1066,23 @@ class TaskRunner:
                 has_crashed = task.worker != "" and task.runs >= _MOST_RUNS
                 if not task.is_queued and (has_crashed or not self._may_run_again(task)):
                     changed = machine.fail(changed, _doubt(), self.wall_clock())
-                version = await self.swap(key, changed, stored.version)
+                data = encoded(changed)
+                version = await self.swap(key, changed, stored.version, data)
                 if version:
-                    return self._run_taken(key, changed, version, is_first=task.is_queued)
+                    return self._run_taken(key, changed, data, version, is_first=task.is_queued)
                 # Another worker was faster, or a client has changed the task meanwhile.
         return None
 
     def _run_taken(
-        self, key: str, task: TaskRecord, version: int, *, is_first: bool
+        self, key: str, task: TaskRecord, data: bytes, version: int, *, is_first: bool
     ) -> LiveTask | None:
         """Run a task that this worker has taken over, if it may run."""
         if task.is_terminal:
             self.announce(key)
             return None
-        self.held.take(key, task, len(_encode(task)))
-        asker = HandlerRun(task.journal, task.caller.capabilities, self.steps(task.id, task.owner))
-        live = self._adopt(key, task, version, asker)
-        self.run(live, self.exchange_of(live, is_first=is_first), self._run_again)
+        self.held.take(key, task, len(data))
+        live = self._adopt(LiveTask(self, key, task, data, version))
+        self.run(live, _exchange_of(task, live, is_first=is_first), self._run_again)
         return live
 
     # -- a queue -----------------------------------------------------------------------------------
@@ -1010,18 +1126,25 @@ class TaskRunner:
                 log.warning("the store has failed; a delivered task is run when it is back")
                 await asyncio.sleep(_PATIENCE)
 
-    def exchange_of(self, live: LiveTask, *, is_first: bool) -> Exchange:
-        """Return the exchange of a task that was created by another run or worker."""
-        task = live.record
-        return Exchange(
-            "tools/call",
-            t.CallToolRequestParams(name=task.tool, arguments=task.arguments, meta=task.meta),
-            task.caller.caller(),
-            notify=live.notify,
-            asker=live.asker,
-            progress_token="task",
-            replayed=not is_first,
-        )
+
+def encoded(task: TaskRecord) -> bytes:
+    """Return the JSON of a task in bytes of its own: those of the encoder have room to spare, which
+    would be kept with them.
+    """
+    return bytes(memoryview(_encode(task)))
+
+
+def _exchange_of(task: TaskRecord, live: LiveTask, *, is_first: bool) -> Exchange:
+    """Return the exchange of a task that was created by another run or worker."""
+    return Exchange(
+        "tools/call",
+        t.CallToolRequestParams(name=task.tool, arguments=task.arguments, meta=task.meta),
+        task.caller.caller(),
+        notify=live.notify,
+        asker=live,
+        progress_token="task",
+        replayed=not is_first,
+    )
 
 
 def _exists(task: TaskRecord, now: float) -> bool:
