@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from interlock.eager import start_eagerly
+from interlock.transport.http.server.pacing import PacedCoroutine
 from interlock.transport.http.server.scheduler import MOST_DIRECT, RequestScheduler
 
 from .echo_server import PATIENCE, request, running
@@ -162,17 +164,91 @@ def test_a_failure_does_not_stop_the_others():
     assert turns.order == ["honest"]
 
 
+def test_requests_that_have_waited_continue_in_turn():
+    """Some at once, the others by holder. Those that are cancelled meanwhile end at once."""
+    order: list[str] = []
+
+    async def wait(event: asyncio.Event, name: str) -> None:
+        try:
+            await event.wait()
+        except asyncio.CancelledError:
+            name = f"cancelled {name}"
+        order.append(name)
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        scheduler: RequestScheduler[PacedCoroutine[None]] = RequestScheduler(loop.call_soon)
+        event = asyncio.Event()
+        names = [*(f"greedy {n}" for n in range(300)), "honest"]
+        tasks = [
+            start_eagerly(
+                PacedCoroutine(wait(event, name), scheduler, lambda name=name: name[:6], loop), loop
+            )
+            for name in names
+        ]
+        event.set()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # those of the first turn have continued, and the others wait
+        assert scheduler.waiting
+        tasks[200].cancel()
+        await asyncio.gather(*tasks)
+        assert scheduler.waiting == 0
+        assert sorted(order) == sorted({*names, "cancelled greedy 200"} - {"greedy 200"})
+
+    asyncio.run(main())
+    assert order.index("honest") <= 2 * MOST_DIRECT + 2
+
+
+async def test_a_request_that_waits_for_its_turn_can_be_cancelled():
+    """It never continues, also not when its turn comes. A failure of a request stays its own."""
+    loop = asyncio.get_running_loop()
+    turns: list[Callable[[], object]] = []
+    scheduler: RequestScheduler[PacedCoroutine[str]] = RequestScheduler(turns.append)
+    event = asyncio.Event()
+
+    async def wait(name: str) -> str:
+        await event.wait()
+        if name == "broken":
+            raise ValueError(name)
+        return name
+
+    tasks = {
+        name: loop.create_task(PacedCoroutine(wait(name), scheduler, lambda: "holder", loop))
+        for name in ("first", "second", "cancelled", "broken", "last")
+    }
+    await asyncio.sleep(0)
+    event.set()
+    while scheduler.waiting < 3:  # noqa: ASYNC110 - each turn of the loop is one step
+        await asyncio.sleep(0)
+    tasks["cancelled"].cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await tasks["cancelled"]
+    while turns:
+        loop.call_soon(turns.pop(0))
+        await asyncio.sleep(0)
+    ended = await asyncio.gather(*tasks.values(), return_exceptions=True)
+    assert [str(each) for each in ended] == ["first", "second", "", "broken", "last"]
+
+
 # -- over sockets ----------------------------------------------------------------------------------
 
 
 class Recorder:
-    """An ASGI app that notes the order of the requests, and answers at once."""
+    """An ASGI app that notes the order of the requests, and answers at once, or when `gate` is set.
 
-    def __init__(self) -> None:
+    `arrived` counts the requests.
+    """
+
+    def __init__(self, gate: asyncio.Event | None = None) -> None:
         self.order: list[str] = []
+        self.arrived = asyncio.Semaphore(0)
+        self._gate = gate
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer."""
+        self.arrived.release()
+        if self._gate is not None:
+            await self._gate.wait()
         self.order.append(scope["client"][0])
         await send({"type": "http.response.start", "status": 204, "headers": []})
         await send({"type": "http.response.body", "body": b""})
@@ -222,6 +298,35 @@ async def test_an_honest_client_beside_greedy_connections(connections: int, pipe
             each.close()
     assert len(app.order) == connections * pipelined + 1
     # Those that start directly, one of the round, and those that start while the loop reads.
+    assert app.order.index(HONEST) <= 2 * MOST_DIRECT + 2
+
+
+async def test_an_honest_client_whose_request_ends_with_many_greedy_ones():
+    """What all of them wait for is ready in one turn of the event loop, the honest one last."""
+    gate = asyncio.Event()
+    gate.set()
+    app = Recorder(gate)
+    async with running(app) as place:
+        port = place.address[1]
+        ends = [connect(port, GREEDY) for _ in range(100)]
+        honest = connect(port, HONEST)
+        for each in (*ends, honest):  # every connection is accepted
+            each.send(request())
+        await answers([*ends, honest], 1)
+        gate.clear()
+        app.order.clear()
+        app.arrived = asyncio.Semaphore(0)
+        for number, each in enumerate((*ends, honest)):
+            if each is honest:
+                for _ in range(number):
+                    await app.arrived.acquire()
+            each.send(request())
+        await app.arrived.acquire()
+        gate.set()
+        await answers([*ends, honest], 1)
+        honest.close()
+        for each in ends:
+            each.close()
     assert app.order.index(HONEST) <= 2 * MOST_DIRECT + 2
 
 

@@ -6,14 +6,15 @@ request of another ASGI server is wrapped (`AsgiRequest`). The endpoint sees no 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Coroutine, MutableMapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
 from ...exchange import Principal
 from ...protocol.http import JSON, EndpointHead
 
+T = TypeVar("T")
 Message = MutableMapping[str, Any]
 Scope = dict[str, Any]
 Send = Callable[[Message], Awaitable[None]]
@@ -66,6 +67,12 @@ class ResponseHolder(Protocol):
 
     def write(self, piece: bytes) -> None:
         """Write a piece of the body."""
+        ...
+
+    def paced(self, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
+        """Return a coroutine of the current request, started now, that shares the event loop fairly
+        with those of other holders.
+        """
         ...
 
     def finish(self) -> None:

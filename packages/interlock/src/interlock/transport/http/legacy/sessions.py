@@ -335,7 +335,10 @@ class SessionEndpoint:
         call = SessionCall(services.identity, event, grow, partial(self._release, session.id))
         exchange = call.exchange(x, stored, held)
         loop = asyncio.get_running_loop()
-        task = start_eagerly(carry_out(services.handler, event, exchange, call), loop)
+        work = carry_out(services.handler, event, exchange, call)
+        if x.holder is not None:
+            work = x.holder.paced(work)
+        task = start_eagerly(work, loop)
         if not task.done():
             call.grow()
         if call.grown is None:

@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from ....addresses import network_of
 from ....compact_event import CompactEvent
@@ -20,10 +21,13 @@ from .connection_table import ConnectionTable
 from .cycle import LARGE, HeldResponse, RequestBody, RequestCycle
 from .forwarded import TrustedProxies
 from .limits import ConnectionLimits
+from .pacing import PacedCoroutine
 from .parser import RequestParser
 from .request import BadRequest, RequestHead
 from .response import CONTINUE, LAST_CHUNK, DateHeader, Framing, simple_response
-from .scheduler import RequestScheduler
+from .scheduler import RequestScheduler, Schedulable
+
+T = TypeVar("T")
 
 log = limited("interlock.server")
 
@@ -65,7 +69,8 @@ class ServerState:
         sent: The number of sent bytes.
         dates: Makes the Date header.
         heads: The request heads that were validated before, by their bytes.
-        scheduler: Decides which connection starts a request next while there are several holders.
+        scheduler: Decides which connection starts a request next, and which request continues next,
+            while there are several holders.
     """
 
     serve: Callable[[RequestCycle], Awaitable[None]]
@@ -86,7 +91,7 @@ class ServerState:
     sent: int = 0
     dates: DateHeader = field(default_factory=DateHeader)
     heads: dict[bytes, RequestHead] = field(default_factory=dict)
-    scheduler: RequestScheduler[Connection] = field(init=False)
+    scheduler: RequestScheduler[Schedulable] = field(init=False)
 
     def __post_init__(self) -> None:
         self.scheduler = RequestScheduler(self.loop.call_soon)
@@ -372,10 +377,19 @@ class Connection(asyncio.Protocol):
         server.requests += 1
         if server.is_draining:
             cycle.keep_alive = False
-        task = start_eagerly(self._run(cycle), server.loop)
+        task = start_eagerly(self.paced(self._run(cycle)), server.loop)
         if not task.done():
             server.tasks.add(task)
             task.add_done_callback(server.tasks.discard)
+
+    def paced(self, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
+        """Return a coroutine of the current request that continues when it is its holder's turn."""
+        server = self._server
+        request = self._current
+        if not server.is_shared or not isinstance(request, RequestCycle):
+            return work
+        holder = partial(server.holder_of, request)
+        return PacedCoroutine(work, server.scheduler, holder, server.loop)
 
     async def _run(self, cycle: RequestCycle) -> None:
         """Let the app answer a request."""
