@@ -4,6 +4,7 @@
 #   make test-peers    the tests with other makers' servers, clients and databases, which it installs
 #   make endurance-peers    what takes long with other makers' software, such as the whole corpus of the migrator
 #   make endurance    soaks, series of kills and whole matrices: make endurance SEED=7 DURATION=1800
+#   make kills    the series of kills of the endurance suite alone, with their figures: make kills SEED=7
 #   make check    the everyday round: format, lint, types (Python, JavaScript, CSS), quick tests
 #   make check-all-pythons    the quick tests under every other Python version that is installed
 #   make conformance    the public conformance suite of the protocol, on our server and our client
@@ -30,7 +31,7 @@ SEED ?=
 DURATION ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test test-peers endurance endurance-peers coverage peers-table test-busy check check-all-pythons conformance compiled programs peers types lint javascript format dist images docs bench lock clean
+.PHONY: help install dev demo test test-peers endurance endurance-peers kills coverage peers-table test-busy check check-all-pythons conformance compiled programs peers types lint javascript format dist images docs bench lock clean
 
 help:
 	@echo 'make install   leaves $(BIN)/interlock behind'
@@ -38,6 +39,7 @@ help:
 	@echo 'make test      installs, then runs the tests of Interlock by itself, slow ones too'
 	@echo 'make test-peers   the tests with what others make: servers, clients, databases, the conformance suite'
 	@echo 'make endurance   soaks, series of kills and whole matrices; takes SEED=7 and DURATION=1800 (seconds)'
+	@echo 'make kills     the series of kills alone, one after the other, with their figures; takes SEED=7'
 	@echo 'make endurance-peers   what takes long with the software of others, such as the whole corpus of the migrator'
 	@echo 'make peers-table   runs the compatibility farm alone, and prints its table with the results'
 	@echo 'make check     format, lint, types and the quick tests'
@@ -70,6 +72,11 @@ endurance-peers: dev compiled peers
 # With DURATION it is run again and again, with the next seed each time, until so many seconds are over.
 endurance: dev compiled programs
 	@$(BIN)/python scripts/endurance.py $(SEED:%=--seed %) $(DURATION:%=--duration %)
+
+# One series at a time: the times until work is taken up would be those of four fleets on one machine.
+kills: dev compiled programs
+	@$(BIN)/python scripts/endurance.py $(SEED:%=--seed %) -- --workers 0 -s -k 'thousand or lost' \
+	  packages/interlock/tests/workers/test_once.py packages/interlock/tests/tasks/test_kills.py
 
 peers-table: dev compiled peers
 	@$(BIN)/python -m tests.interop.farm

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import random
 import sqlite3
+import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -167,12 +168,14 @@ async def test_a_few_confirmations_while_workers_are_killed(
 @pytest.mark.endurance(seconds=200)
 @pytest.mark.parametrize("count", [1, 2, 4])
 async def test_a_thousand_confirmations_while_workers_are_killed(
-    count: int, store: str, tmp_path: Path
+    count: int, store: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """As above, a thousand times."""
-    seed = 1000 + count
+    seed = request.config.option.seed + count
+    began = time.monotonic()
     ended = await run_series(tmp_path, count, store, seed=seed, confirmations=1000, kills=30)
-    print(ended)
+    figures = ", ".join(f"{number} {what}" for what, number in sorted(ended.items()))
+    print(f"{count} workers, {store[:6]}: {figures} in {time.monotonic() - began:.0f} s")
     assert ended["restarts"]
 
 
