@@ -5,6 +5,9 @@ The two clients have different addresses of this machine, so that the server cou
 and processes of their own, so that the generator of the load does not slow down the honest client.
 A quotient of at most 2 for p99 is the goal. Both call a tool that waits, and then a tool that does
 not: there, the greedy client takes the processor of a server with one worker.
+
+The greedy client also takes a processor for itself. So a third part measures the honest client
+while the greedy one loads another server: what this adds is the machine's, and not the server's.
 """
 
 from __future__ import annotations
@@ -44,15 +47,20 @@ def main() -> None:
     if options.flood is not None:
         asyncio.run(_flood(int(options.flood[0]), options.flood[1]))
         return
-    print("tool     | p50 alone | p99 alone | p50 beside | p99 beside | quotient of p99")
+    parts = ("alone", "elsewhere", "beside")
+    titles = [f"{quantile} {part}" for part in parts for quantile in ("p50", "p99")]
+    print(" | ".join(f"{each:>13}" for each in ("tool", *titles, "p99 / alone", "/ elsewhere")))
     for tool in ("wait", "add"):
         rounds = [asyncio.run(_measure(tool)) for _ in range(options.rounds)]
-        alone, beside = (
-            [statistics.median(each[part][quantile] for each in rounds) for quantile in (50, 99)]
-            for part in (0, 1)
-        )
-        figures = " | ".join(f"{1000 * each:10.2f}" for each in (*alone, *beside))
-        print(f"{tool:8} | {figures} | {beside[1] / alone[1]:.2f}")
+        figures = [
+            1000 * statistics.median(each[part][quantile] for each in rounds)
+            for part in range(len(parts))
+            for quantile in (50, 99)
+        ]
+        quotients = [
+            statistics.median(each[2][99] / each[part][99] for each in rounds) for part in (0, 1)
+        ]
+        print(" | ".join([f"{tool:>13}", *(f"{each:13.2f}" for each in (*figures, *quotients))]))
 
 
 async def _serve(descriptor: int) -> None:
@@ -70,22 +78,32 @@ async def _serve(descriptor: int) -> None:
     await serve_http(server.http_app(), listening_socket(f"fd:{descriptor}", 0), grace=0)
 
 
-async def _measure(tool: str) -> tuple[dict[int, float], dict[int, float]]:
-    """Return the quantiles of the honest client's latencies in seconds, alone and beside."""
+async def _measure(tool: str) -> list[dict[int, float]]:
+    """Return the quantiles of the honest client's latencies in seconds: alone, while the greedy
+    client loads another server, and beside it.
+    """
     body = _body(tool)
-    listener = listening_socket("127.0.0.1", 0)
-    port = listener.getsockname()[1]
-    async with _child("--serve", str(listener.fileno()), descriptor=listener.fileno()):
+    found = []
+    async with _server() as port, _server() as other:
         honest = await _connect(port, HONEST_ADDRESS)
         await _latencies(*honest, body)  # warms the server
-        alone = await _latencies(*honest, body)
-        async with _child("--flood", str(port), tool) as flood:
-            assert flood.stdout is not None
-            await flood.stdout.readline()  # every connection has got an answer
-            beside = await _latencies(*honest, body)
+        found.append(_quantiles(await _latencies(*honest, body)))
+        for loaded in (other, port):
+            async with _child("--flood", str(loaded), tool) as flood:
+                assert flood.stdout is not None
+                await flood.stdout.readline()  # every connection has got an answer
+                found.append(_quantiles(await _latencies(*honest, body)))
         honest[1].close()
-    listener.close()
-    return _quantiles(alone), _quantiles(beside)
+    return found
+
+
+@asynccontextmanager
+async def _server() -> AsyncIterator[int]:
+    """Run a server in a process of its own, and yield its port."""
+    with listening_socket("127.0.0.1", 0) as listener:
+        descriptor = listener.fileno()
+        async with _child("--serve", str(descriptor), descriptor=descriptor):
+            yield listener.getsockname()[1]
 
 
 @asynccontextmanager
