@@ -315,9 +315,9 @@ async def test_methods_that_nobody_knows():
 # States that travel through clients.
 
 
-def asking(**options: Any) -> tuple[Server, list[str]]:
+def asking(name: str = "asking", **options: Any) -> tuple[Server, list[str]]:
     """A server with a tool that asks twice, and what its runs have seen."""
-    server = Server("asking", **options)
+    server = Server(name, **options)
     seen: list[str] = []
 
     @server.tool
@@ -407,6 +407,26 @@ async def test_keys(keys: list[bytes], other_keys: list[bytes], understood: bool
         assert seen == []
     await first.aclose()
     await second.aclose()
+
+
+async def test_a_state_outlives_an_upgrade_of_its_server():
+    """It is bound to the name of the server, and not to its version: a rolling upgrade keeps the
+    confirmations. A server with another name cannot use it.
+    """
+    questions = QuestionSettings(state_keys=[KEY])
+    before, _ = asking(questions=questions, version="1.0.0")
+    after, _ = asking(questions=questions, version="2.0.0")
+    other, seen = asking("other", questions=questions, version="1.0.0")
+    share_records(before, after, other)
+    peers = [await Peer.of(server) for server in (before, after, other)]
+    state = (await book(peers[0]))["result"]["requestState"]
+    refused = await book(peers[2], state=state, seat="7B")
+    assert refused["error"]["code"] == t.INVALID_PARAMS
+    assert seen == []
+    asked = (await book(peers[1], state=state, seat="7B"))["result"]
+    assert list(asked["inputRequests"]) == ["meal"]
+    for peer in peers:
+        await peer.aclose()
 
 
 async def test_a_state_is_of_one_call(monkeypatch: pytest.MonkeyPatch):
