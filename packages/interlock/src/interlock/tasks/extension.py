@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 import time
 from collections.abc import (
     AsyncIterator,
@@ -396,7 +395,7 @@ class Tasks(Extension):
             id=id,
             owner=owner_of(x.caller),
             holder=holder_of_exchange(x),
-            tool=sys.intern(x.params.name),  # that of the tool, and not one for each task
+            tool=self._name_of_tool(x),
             arguments=_own_bytes(x.params.arguments),
             meta=_own_bytes(x.params.meta),
             progress_token=x.progress_token,
@@ -406,6 +405,13 @@ class Tasks(Extension):
             ttl=ttl,
             trace="" if tracing is None else tracing.traceparent(),
         )
+
+    def _name_of_tool(self, x: Exchange) -> str:
+        """Return the name of a called tool: the tool's own string, which all its tasks share."""
+        called: str = x.params.name
+        tool = None if self._server is None else self._server.tools.get(called)
+        own: str = called if tool is None else tool.listing.name
+        return own if own == called else called
 
     async def _create(self, x: Exchange, handler: Handler, ttl: float | None) -> TaskRecord:
         """Make a call a task, and start it."""

@@ -11,6 +11,31 @@ from urllib.parse import unquote
 from ...exchange import ExchangeTransport, HttpRequest
 from .requests import EndpointRequest
 
+_NAMES = {
+    name.encode(): name
+    for name in (
+        "accept",
+        "accept-encoding",
+        "accept-language",
+        "authorization",
+        "connection",
+        "content-length",
+        "content-type",
+        "forwarded",
+        "host",
+        "mcp-method",
+        "mcp-name",
+        "mcp-protocol-version",
+        "mcp-session-id",
+        "origin",
+        "traceparent",
+        "user-agent",
+        "x-forwarded-for",
+        "x-forwarded-proto",
+    )
+}
+"""The names of usual headers. All requests share them, because a task keeps its request."""
+
 
 class HttpTransport(ExchangeTransport):
     """The abilities of HTTP besides carrying an exchange.
@@ -78,7 +103,7 @@ def http_request(scope: Mapping[str, Any]) -> HttpRequest:
     """Return the request of an ASGI scope (ASGI 3, "HTTP Connection Scope")."""
     headers: dict[str, str] = {}
     for raw_name, raw_value in scope.get("headers", ()):
-        name = raw_name.decode("latin-1").lower()
+        name = _NAMES.get(raw_name) or raw_name.decode("latin-1").lower()
         value = raw_value.decode("latin-1")
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     client = scope.get("client")
