@@ -37,6 +37,7 @@ RESPONSE = 2.0  # seconds for the first byte of a response, before it is asked a
 RESTART_PAUSE = 0.5  # seconds before a process manager would start a dead server again
 DISK = 128 * 1024 * 1024  # bytes of the disk of the store
 STATE_KEY = "17" * 32
+_LISTENS = "0A"  # the state of a listening socket in /proc/net/tcp
 
 
 def lasting_port() -> int:
@@ -363,7 +364,8 @@ class ProcessHistory:
         role: "server", "supervisor", "worker" or "store".
         seconds: The times of the samples.
         memory: Resident bytes.
-        descriptors: Open files and sockets.
+        descriptors: Open files and sockets, without the connections of clients: those move to the
+            workers that are left when another one dies.
     """
 
     role: str
@@ -398,16 +400,28 @@ class Sampler:
         roles[server.pid] = "supervisor" if server._supervises else "server"
         if server.store is not None and server.store.pid is not None:
             roles[server.store.pid] = "store"
+        connections = connections_of(server.port)
         for pid, role in roles.items():
             with contextlib.suppress(OSError, IndexError):
                 memory = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
-                descriptors = len(os.listdir(f"/proc/{pid}/fd"))
+                opened = Path(f"/proc/{pid}/fd").iterdir()
+                descriptors = sum(os.readlink(each) not in connections for each in opened)
                 if not memory:
                     continue
                 history = self.histories.setdefault(pid, ProcessHistory(role))
                 history.seconds.append(time.monotonic() - self._began)
                 history.memory.append(memory)
                 history.descriptors.append(descriptors)
+
+
+def connections_of(port: int) -> set[str]:
+    """The server's ends of the connections to a port, as the links in `/proc/PID/fd` name them."""
+    found = set()
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        fields = line.split()
+        if int(fields[1].rpartition(":")[2], 16) == port and fields[3] != _LISTENS:
+            found.add(f"socket:[{fields[9]}]")
+    return found
 
 
 def slope(seconds: list[float], values: list[int]) -> float:
