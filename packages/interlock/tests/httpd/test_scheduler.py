@@ -7,6 +7,7 @@ import random
 import socket
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -175,6 +176,9 @@ def test_requests_that_have_waited_continue_in_turn():
             name = f"cancelled {name}"
         order.append(name)
 
+    def holder_of(name: str) -> str:
+        return name.partition(" ")[0]
+
     async def main() -> None:
         loop = asyncio.get_running_loop()
         scheduler: RequestScheduler[PacedCoroutine[None]] = RequestScheduler(loop.call_soon)
@@ -182,7 +186,7 @@ def test_requests_that_have_waited_continue_in_turn():
         names = [*(f"greedy {n}" for n in range(300)), "honest"]
         tasks = [
             start_eagerly(
-                PacedCoroutine(wait(event, name), scheduler, lambda name=name: name[:6], loop), loop
+                PacedCoroutine(wait(event, name), scheduler, partial(holder_of, name), loop), loop
             )
             for name in names
         ]

@@ -1,7 +1,7 @@
 """Names of workers that tell the other workers of the same machine when the process has ended.
 
-A lease says that a worker is dead only after its heartbeats have been missing for seconds. On the
-same machine the kernel knows at once. A name holds the machine, the process ID and the start time
+Heartbeats say that a worker is dead only after some of them have been missing. On the same machine
+the kernel knows it at once. A name holds the machine, the process ID and the start time
 of its process, so it never means a later process with the same ID.
 """
 
