@@ -16,7 +16,6 @@ from interlock.transport.http.server.connection import LOOKS, Connection, Server
 from interlock.transport.http.server.connection_table import ConnectionTable
 from interlock.transport.http.server.forwarded import TrustedProxies
 from interlock.transport.http.server.limits import ConnectionLimits
-from interlock.transport.http.server.scheduler import RequestScheduler
 from interlock.transport.http.server.serve import listening_socket, serving
 from tests.transport.certificates import Authority
 
@@ -463,7 +462,6 @@ async def test_a_client_that_reads_slowly_is_not_given_up(echo: Echo) -> None:
         loop,
         TrustedProxies(()),
         table,
-        RequestScheduler(loop.call_soon),
         lambda request: "",
     )
     own, other = socket.socketpair()
