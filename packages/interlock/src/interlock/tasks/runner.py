@@ -496,7 +496,9 @@ class TaskRunner:
         self._full: BoundedCache[str, float] = BoundedCache(_MOST_FULL)
         self._beating: asyncio.Task[None] | None = None
         self._searching = asyncio.Lock()
-        self._taking = asyncio.Lock()
+        self._taking = 0  # the number of tasks that are being taken over
+        self._none_taken = asyncio.Event()  # whether it is 0
+        self._none_taken.set()
         self._stopping = asyncio.Lock()
         # Whether other workers share the store, as far as this one knows. Unknown at first.
         self._has_peers = store.shared
@@ -537,7 +539,8 @@ class TaskRunner:
         once. Tasks of new calls are left to other workers.
         """
         self.is_draining = True
-        async with self._stopping, self._taking:  # a task that is being taken over is given up too
+        async with self._stopping:
+            await self._none_taken.wait()  # a task that is being taken over is given up too
             live = list(self._live.values())
             runs = [one.task for one in live if one.task is not None]
             for one in live:
@@ -1029,17 +1032,19 @@ class TaskRunner:
 
     async def _search_part(self, keys: list[str], alive: set[str]) -> None:
         """Take over those of some tasks that no living worker runs, or queue them. They are loaded
-        at once: most have ended, and there may be many.
+        and taken over at once, because each is several round trips to the store.
         """
         now = self.wall_clock()
         loaded = await asyncio.gather(*(self.records.load(key, now=now) for key in keys))
+        found: list[Awaitable[object]] = []
         for key, stored in zip(keys, loaded, strict=True):
             if stored is None or await self._is_taken(_decode(stored.data), alive):
                 continue
             if self.queue is None:
-                await self._take_over(key, alive)
+                found.append(self._take_over(key, alive))
             else:
-                await self.queue.put(key, str(stored.version))
+                found.append(self.queue.put(key, str(stored.version)))
+        await asyncio.gather(*found)
 
     async def _is_taken(self, task: TaskRecord, alive: set[str]) -> bool:
         """Whether a task has ended, or a living worker runs it. Adds that worker to `alive`."""
@@ -1053,7 +1058,9 @@ class TaskRunner:
 
     async def _take_over(self, key: str, alive: set[str]) -> LiveTask | None:
         """Take over a task, unless a living worker runs it."""
-        async with self._taking:
+        self._taking += 1
+        self._none_taken.clear()
+        try:
             while not self.is_draining:
                 stored = await self.records.load(key, now=self.wall_clock())
                 if stored is None:
@@ -1071,6 +1078,10 @@ class TaskRunner:
                 if version:
                     return self._run_taken(key, changed, data, version, is_first=task.is_queued)
                 # Another worker was faster, or a client has changed the task meanwhile.
+        finally:
+            self._taking -= 1
+            if not self._taking:
+                self._none_taken.set()
         return None
 
     def _run_taken(
