@@ -41,14 +41,14 @@ class PacedCoroutine(Coroutine[Any, Any, T]):
         self._scheduler = scheduler
         self._find_holder = find_holder
         self._loop = loop
-        self._turn: _Turn | None = None
+        self._turn: _TurnFuture | None = None
         self._has_begun = False
         self._is_due = False
 
     def send(self, value: Any) -> Any:
         """Run the next step, or return a future for its turn."""
         if self._has_begun and not self._is_due and not self._scheduler.may_continue():
-            turn = self._turn = _Turn(self._loop)
+            turn = self._turn = _TurnFuture(self._loop)
             self._scheduler.queue(self, self._find_holder())
             return turn
         self._has_begun = True
@@ -78,7 +78,7 @@ class PacedCoroutine(Coroutine[Any, Any, T]):
             turn.grant()
 
 
-class _Turn:
+class _TurnFuture:
     """What the task of a request waits for until its turn. It has what asyncio's tasks use of a
     future. `grant` runs the step of the task at once, so that the scheduler can measure it: a
     future would only have it run in the next turn of the event loop.
