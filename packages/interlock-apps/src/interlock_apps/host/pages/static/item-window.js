@@ -11,7 +11,10 @@ const MOST = 300;
 const NEARBY = 600;
 const SHOWN = 2000; // milliseconds for which a revealed item is marked
 
-/** @typedef {{first: number | null, last: number}} Range `first` null: the window follows the end */
+/**
+ * The items from `first` to before `last`; `first` is null while the window follows the end.
+ * @typedef {{first: number | null, last: number}} Range
+ */
 
 /** The range of each conversation. @type {WeakMap<any, {value: Range}>} */
 const ranges = new WeakMap();

@@ -1,7 +1,7 @@
 // @ts-check
 // Notifications about waiting questions while nobody looks at the page: the browser's own, a badge
 // on the icon, and a sound. The title of the page counts the questions in any case.
-import { Say, effect, html, signal, visible } from "../kit/kit.js";
+import { effect, html, signal, visible } from "../kit/kit.js";
 import { asks, eventListeners, open, questions } from "./store.js";
 
 const KEY = "interlock-notifications";
@@ -149,7 +149,7 @@ export function NotificationsSection() {
         permission.value === "denied" &&
         html`
           <p class="wrong">
-            <${Say} text="Your browser blocks notifications of this page. Allow them in its settings." />
+            Your browser blocks notifications of this page. Allow them in its settings.
           </p>
         `
       }

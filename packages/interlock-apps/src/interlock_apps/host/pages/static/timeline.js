@@ -204,7 +204,10 @@ function EntryRow({ entry, turn, now, id }) {
   `;
 }
 
-/** The protocol's messages of a call; one opens below its row. @param {{entry: Entry, ended: any}} props */
+/**
+ * The protocol's messages of a call; one opens below its row.
+ * @param {{entry: Entry, ended: any}} props
+ */
 function Messages({ entry, ended }) {
   const { id: call, server } = entry;
   const [found, setFound] = useState(/** @type {any} */ (null));
