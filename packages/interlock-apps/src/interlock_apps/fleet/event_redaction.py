@@ -14,6 +14,7 @@ from .events import (
     CallEnded,
     CallProposed,
     Event,
+    MessageQueued,
     ModelSaid,
     ModelSays,
     PersonSaid,
@@ -30,7 +31,7 @@ from .events import (
 _DECIDED_ON = (QuestionAsked, QuestionAnswered, CallProposed, CallDecided, TaskBegan)
 # A message or a tool result may contain a key that was asked for, so only configured secrets are
 # hidden there.
-_CONVERSATION = (PersonSaid, ModelSays, ModelSaid, ResultsGiven, TaskGiven)
+_CONVERSATION = (PersonSaid, MessageQueued, ModelSays, ModelSaid, ResultsGiven, TaskGiven)
 
 AnEvent = TypeVar("AnEvent", bound=Event)
 

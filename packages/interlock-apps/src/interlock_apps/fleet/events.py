@@ -70,13 +70,34 @@ class PersonSaid(Event, frozen=True, kw_only=True, tag="personSaid"):
     """The person sent a message.
 
     It was typed, or it is a prompt of a server; then `server` and `prompt` name the prompt.
+    `queued` is the id of the message in the queue that it waited in, if any.
     """
 
     messages: tuple[SamplingMessage, ...]
     attached: tuple[Attached, ...] = ()
+    queued: str = ""
     server: str = ""
     prompt: str = ""
     arguments: dict[str, str] = {}
+
+
+class MessageQueued(Event, frozen=True, kw_only=True, tag="messageQueued"):
+    """A message was put into the queue of a conversation whose turn runs, or edited there.
+
+    `id` names it in the queue. With `when` "step" the model gets it at the next step of the running
+    turn, with "turn" after the turn. `PersonSaid` follows when the model gets it.
+    """
+
+    id: str
+    message: SamplingMessage
+    when: Literal["step", "turn"] = "step"
+    attached: tuple[Attached, ...] = ()
+
+
+class MessageUnqueued(Event, frozen=True, kw_only=True, tag="messageUnqueued"):
+    """The person removed a message from the queue."""
+
+    id: str
 
 
 class ModelAsked(Event, frozen=True, kw_only=True, tag="modelAsked"):
@@ -424,6 +445,8 @@ AnyEvent = (
     SessionBegan
     | SessionResumed
     | PersonSaid
+    | MessageQueued
+    | MessageUnqueued
     | ModelAsked
     | ModelSays
     | ModelSaid

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from interlock.models.openai import OpenAI
     from interlock.models.scripted import Scripted, call
 
-    from ..fleet.events import Attached, LogEntry, TurnEnded
+    from ..fleet.events import Attached, LogEntry, MessageQueued, TurnEnded
     from ..fleet.log import MemoryLog, SqliteLog
     from ..fleet.pins import Pins
     from ..fleet.policy import Policy, Rule
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 _ROOMS = {
     ".server_requests": ("RequestLimits",),
     ".app": ("Host",),
-    "..fleet.events": ("Attached", "LogEntry", "TurnEnded"),
+    "..fleet.events": ("Attached", "LogEntry", "MessageQueued", "TurnEnded"),
     "..fleet.log": ("MemoryLog", "SqliteLog"),
     ".loop.budget": ("Budget",),
     "interlock.models.anthropic": ("Anthropic",),
@@ -140,6 +140,7 @@ __all__ = [
     "Host",
     "HostOptions",
     "MemoryLog",
+    "MessageQueued",
     "Model",
     "ModelFailure",
     "NotAnswered",

@@ -413,7 +413,13 @@ class Host:
         calls = sum(isinstance(event, CallProposed) for event in replay.events)
         self.consents.of(session).restore_taint(_taint_of(replay.events))
         found = self.sessions[session] = Session(
-            self._services, session, model, replay.title, replay.messages, calls=calls
+            self._services,
+            session,
+            model,
+            replay.title,
+            replay.messages,
+            calls=calls,
+            queued=replay.queued,
         )
         self.publish(SessionResumed(session=session, model=model.name, remark=model.facts.remark))
         for ended in replay.tasks:

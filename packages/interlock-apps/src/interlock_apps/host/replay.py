@@ -24,6 +24,8 @@ from ..fleet.events import (
     CallEnded,
     CallProposed,
     LogEntry,
+    MessageQueued,
+    MessageUnqueued,
     ModelAsked,
     ModelFailed,
     ModelSaid,
@@ -43,9 +45,10 @@ class Replay:
     """A conversation from the log. `session` selects it if the entries contain several.
 
     `events` are its events, `messages` its messages, `tasks` the ended tasks whose outcome is not
-    yet among the messages; `model` and `results` are for a loop that runs
-    it again without a network. Raises LogError if the conversation or its beginning is missing, or
-    was written by another version of Interlock and cannot be read.
+    yet among the messages, `queued` the messages that still wait for the model; `model` and
+    `results` are for a loop that runs it again without a network. Raises LogError if the
+    conversation or its beginning is missing, or was written by another version of Interlock and
+    cannot be read.
     """
 
     def __init__(
@@ -86,6 +89,7 @@ class Replay:
             for event in self.events
             if isinstance(event, TaskEnded) and event.call not in given
         )
+        self.queued = _queued(self.events)
         self.model = RecordedModel(began.model, self.events, facts)
         self.results = RecordedResults(self.events)
 
@@ -202,6 +206,19 @@ def _messages(events: Iterable[AnyEvent]) -> list[SamplingMessage]:
                 messages.append(SamplingMessage(role="assistant", content=event.result.content))
             wanted = tuple(block for block in content if isinstance(block, ToolUseContent))
     return messages + _stopped(wanted)
+
+
+def _queued(events: Iterable[AnyEvent]) -> tuple[MessageQueued, ...]:
+    """The messages that the person wrote during a turn and that the model did not get."""
+    waiting: dict[str, MessageQueued] = {}
+    for event in events:
+        if isinstance(event, MessageQueued):
+            waiting[event.id] = event
+        elif isinstance(event, MessageUnqueued):
+            waiting.pop(event.id, None)
+        elif isinstance(event, PersonSaid):
+            waiting.pop(event.queued, None)
+    return tuple(waiting.values())
 
 
 def _stopped(wanted: tuple[ToolUseContent, ...]) -> list[SamplingMessage]:

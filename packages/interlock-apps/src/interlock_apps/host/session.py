@@ -17,7 +17,16 @@ from interlock.types import SamplingMessage, ToolResultContent
 
 from ..fleet import threat_scan
 from ..fleet.event_bus import EventBus
-from ..fleet.events import Attached, ModelSays, PersonSaid, TaskEnded, TaskGiven, TurnEnded
+from ..fleet.events import (
+    Attached,
+    MessageQueued,
+    MessageUnqueued,
+    ModelSays,
+    PersonSaid,
+    TaskEnded,
+    TaskGiven,
+    TurnEnded,
+)
 from ..fleet.log.session_titles import title_of
 from ..fleet.toolbox import ServerTool, Toolbox, UnknownTool
 from ..fleet.tracing import AgentTracing
@@ -34,6 +43,7 @@ from .loop.result_renderer import ResultRenderer
 from .loop.result_store import ResultStore
 from .loop.turn import AskModel, PublishEvent, Step, ToolUse, TurnState, TurnStopped, turn
 from .loop.untrusted_text import UntrustedTextMarker
+from .message_queue import MessageQueue, When
 from .model_context import ModelContextBuilder
 from .prompter import Prompter
 from .server_access import ServerAccess
@@ -87,6 +97,7 @@ class Session:
         messages: Sequence[SamplingMessage] = (),
         *,
         calls: int = 0,
+        queued: Sequence[MessageQueued] = (),
     ) -> None:
         self.id = id
         self.title = title
@@ -116,6 +127,8 @@ class Session:
         self._shown_by_apps: dict[tuple[str, str], CallToolResult] = {}
         self._work: asyncio.Task[TurnEnded] | None = None
         self._arrived: list[TaskEnded] = []  # tasks whose outcome waits for the end of a turn
+        self._queue = MessageQueue(id, queued)
+        self._next_turn = False  # whether the messages of the queue begin a turn by themselves
         self._answering: asyncio.Task[None] | None = None
         self._stop = "cancelled"
         self._begun = False
@@ -148,6 +161,11 @@ class Session:
     @bounds.setter
     def bounds(self, bounds: Bounds) -> None:
         self.consent.choose("bounds", bounds)
+
+    @property
+    def queued(self) -> tuple[MessageQueued, ...]:
+        """The messages that wait for the running turn, or after a turn that was stopped."""
+        return tuple(self._queue)
 
     async def say(self, text: str, *, attach: Sequence[Attached] = ()) -> TurnEnded:
         """Send a message, with attached resources, and wait for the end of the turn.
@@ -212,6 +230,62 @@ class Session:
             raise ProtocolError("There is nothing to retry: the model has answered.")
         return await self._run_turn()
 
+    async def steer(
+        self, text: str, *, when: When = "step", attach: Sequence[Attached] = ()
+    ) -> MessageQueued:
+        """Put a message into the queue while a turn runs, and return it without waiting.
+
+        If the turn is stopped or fails before the model gets the message, it stays in the queue and
+        goes to the model together with the next message.
+
+        Args:
+            text: The message.
+            when: "step": the model gets it at the next step of the running turn. "turn": it begins
+                the next turn, as soon as the running one is done.
+            attach: Resources to attach.
+
+        Raises:
+            ProtocolError: No turn runs, or too many messages wait.
+            McpError: A resource cannot be read. Also Unreachable.
+        """
+        if self._work is None:
+            raise ProtocolError("No turn is running: send the message with `say`.")
+        content: list[Any] = [*await self._resources(attach), TextContent(text=text)]
+        message = SamplingMessage(role="user", content=content)
+        queued = self._queue.add(message, when, tuple(attach))
+        self._events.publish(queued)
+        if self._work is None:  # it ended while a resource was read
+            self._follow_up()
+        return queued
+
+    def change_queued(
+        self, id: str, *, text: str | None = None, when: When | None = None
+    ) -> MessageQueued:
+        """Edit a message in the queue; its attachments stay. Raises ProtocolError if it no longer
+        waits.
+        """
+        queued = self._queue.change(id, text, when)
+        self._events.publish(queued)
+        return queued
+
+    def remove_queued(self, id: str) -> None:
+        """Remove a message from the queue. Raises ProtocolError if it no longer waits."""
+        self._queue.remove(id)
+        self._events.publish(MessageUnqueued(session=self.id, id=id))
+
+    async def send_queued(self) -> TurnEnded:
+        """Send the messages that still wait after a turn was stopped, and wait for the end of their
+        turn.
+
+        Raises:
+            Busy: Another turn runs.
+            ProtocolError: No message waits.
+        """
+        self._refuse_if_busy()
+        if not self._queue:
+            raise ProtocolError("No message waits.")
+        return await self._run_turn()
+
     def beside(self, server: str, uri: str, shown: CallToolResult) -> None:
         """Attach content that an app of a server shows to the next message.
 
@@ -250,15 +324,27 @@ class Session:
     def deliver(self, ended: TaskEnded) -> None:
         """Add the outcome of a task to the messages, and ask the model, as soon as no turn runs."""
         self._arrived.append(ended)
-        if self._answering is None:
-            self._answering = asyncio.get_running_loop().create_task(self._answer_tasks())
+        self._answer_later()
 
-    async def _answer_tasks(self) -> None:
+    def _follow_up(self) -> None:
+        """Begin a turn with the messages of the queue, as soon as no turn runs."""
+        self._next_turn = True
+        self._answer_later()
+
+    def _answer_later(self) -> None:
+        if self._answering is None:
+            self._answering = asyncio.get_running_loop().create_task(self._answer_what_came())
+
+    async def _answer_what_came(self) -> None:
+        """Have the model answer the outcomes of tasks and the messages of the queue."""
         try:
-            while self._arrived:
+            while self._arrived or self._next_turn:
                 if self._work is not None:
                     await asyncio.wait({self._work})
                     continue
+                self._next_turn = False
+                if not self._arrived and not self._queue:
+                    break  # the person removed the message, or sent it with another one
                 arrived = self._arrived
                 self._arrived = []
                 for ended in arrived:
@@ -270,6 +356,7 @@ class Session:
     async def aclose(self) -> None:
         """Cancel the running turn, and wait for its end."""
         self._arrived.clear()
+        self._next_turn = False
         if (answering := self._answering) is not None:
             answering.cancel()
             await asyncio.wait({answering})
@@ -279,12 +366,16 @@ class Session:
 
     # -- what goes in ------------------------------------------------------------------------------
 
-    async def _attachments(self, attach: Sequence[Attached]) -> list[Any]:
+    async def _resources(self, attach: Sequence[Attached]) -> list[Any]:
         blocks: list[Any] = []
         for each in attach:
             read = await self._services.servers.read(each.server, each.uri, session=self.id)
             for contents in read.contents:
                 blocks += self._contents(contents, f"resource {each.uri} of {each.server}")
+        return blocks
+
+    async def _attachments(self, attach: Sequence[Attached]) -> list[Any]:
+        blocks = await self._resources(attach)
         for (server, uri), shown in self._shown_by_apps.items():
             blocks += self._renderer.result(
                 "", shown, f"what the app {uri} of {server} shows"
@@ -314,14 +405,23 @@ class Session:
         )
         said = msgspec.structs.replace(said, attached=(*said.attached, *apps))
         self._shown_by_apps.clear()
+        self._say_queued()
+        self._say(said)
+        return await self._run_turn()
+
+    def _say(self, said: PersonSaid) -> None:
         self.title = self.title or title_of(said)
         self._events.publish(said)
         self.messages += said.messages
-        return await self._run_turn()
+
+    def _say_queued(self) -> None:
+        for said in self._queue.take():
+            self._say(said)
 
     async def _run_turn(self) -> TurnEnded:
         """Continue from the last message; cancelling this cancels the turn."""
         self._refuse_if_busy()
+        self._say_queued()
         work = self._begin()
         try:
             await self._within(work)
@@ -368,6 +468,8 @@ class Session:
                 span.set_attributes({"interlock.turn.ended": ended.reason})
         self._work = None
         self._events.publish(ended)
+        if ended.reason == "done" and self._queue:
+            self._follow_up()
         return ended
 
     async def _drive(self) -> TurnEnded:
@@ -379,6 +481,7 @@ class Session:
             messages=self.messages,
             trimming=self._window,
             offer=lambda: self._context.now(self.model.facts),
+            steered=lambda: self._queue.take("step"),
         )
         steps = turn(talk)
         came: Any = None

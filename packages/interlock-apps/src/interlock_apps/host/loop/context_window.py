@@ -137,8 +137,7 @@ class ContextWindow:
     def _shorten(self, index: int, *, media: bool = False, results: bool = False) -> None:
         self._messages[index] = _reduced(self._messages[index], media=media, results=results)
         size = tokens.of_message(self._messages[index])
-        first, after = self._skipped()
-        if index >= self._gone and not first <= index < after:
+        if index >= self._gone and not self._is_skipped(index):
             self.size += size - self._sizes[index]
         self._sizes[index] = size
 
@@ -158,17 +157,26 @@ class ContextWindow:
         first, after = self._steps
         return (first, after) if self._gone < first < after else (0, 0)
 
-    def _view(self) -> list[SamplingMessage]:
-        view = self._messages[self._gone :]
+    def _is_skipped(self, index: int) -> bool:
+        """Whether a message is omitted with its step. What the person wrote during the turn stays:
+        the rest of the turn has to follow it.
+        """
         first, after = self._skipped()
-        del view[max(0, first - self._gone) : max(0, after - self._gone)]
+        return first <= index < after and not _is_persons(self._messages[index])
+
+    def _view(self) -> list[SamplingMessage]:
+        first, after = self._skipped()
+        view = self._messages[self._gone : first]
+        view += filter(_is_persons, self._messages[first:after])
+        view += self._messages[max(self._gone, after) :]
         if view and self._is_noted():
             view[0] = _with_note(view[0])
         return view
 
     def _size_of_view(self) -> int:
         first, after = self._skipped()
-        size = sum(self._sizes[self._gone :]) - sum(self._sizes[first:after])
+        size = sum(self._sizes[self._gone :])
+        size -= sum(self._sizes[at] for at in range(first, after) if self._is_skipped(at))
         if self._gone < len(self._messages) and self._is_noted():
             begin = self._messages[self._gone]
             size += tokens.of_message(_with_note(begin)) - self._sizes[self._gone]
@@ -184,10 +192,15 @@ def turns(messages: Sequence[SamplingMessage]) -> list[int]:
     return [
         index
         for index, message in enumerate(messages)
-        if message.role == "user"
-        and not any(isinstance(block, ToolResultContent) for block in blocks(message))
-        and (index == 0 or messages[index - 1].role == "assistant")
+        if _is_persons(message) and (index == 0 or messages[index - 1].role == "assistant")
     ]
+
+
+def _is_persons(message: SamplingMessage) -> bool:
+    """Whether the person wrote a message, or it is the outcome of a task; not a tool's result."""
+    return message.role == "user" and not any(
+        isinstance(block, ToolResultContent) for block in blocks(message)
+    )
 
 
 def blocks(message: SamplingMessage) -> list[object]:

@@ -23,7 +23,15 @@ from interlock.types import (
     ToolUseContent,
 )
 
-from ...fleet.events import ModelAsked, ModelFailed, ModelSaid, ResultsGiven, Trimmed, TurnEnded
+from ...fleet.events import (
+    ModelAsked,
+    ModelFailed,
+    ModelSaid,
+    PersonSaid,
+    ResultsGiven,
+    Trimmed,
+    TurnEnded,
+)
 from .budget import Budget
 from .context_window import ContextWindow, blocks
 
@@ -93,6 +101,8 @@ class TurnStopped(Exception):
 class TurnState(Struct):
     """The state of a conversation for a turn: its messages, which the turn extends, and its
     settings.
+
+    `steered` returns the messages that the person wrote for the next step, each once.
     """
 
     session: str
@@ -102,6 +112,7 @@ class TurnState(Struct):
     messages: list[SamplingMessage]
     trimming: ContextWindow
     offer: Callable[[], ModelContext]
+    steered: Callable[[], Sequence[PersonSaid]] = tuple
 
 
 def turn(talk: TurnState) -> Generator[Step, Any, TurnEnded]:
@@ -133,6 +144,8 @@ def turn(talk: TurnState) -> Generator[Step, Any, TurnEnded]:
                 )
             )
             if not uses:
+                if (yield from _steered(talk)):
+                    continue  # the person wrote more: the model answers that in the same turn
                 return _answered(talk, said.result, used)
             results = yield CallTools(uses[: talk.budget.calls])
             late = [
@@ -141,6 +154,7 @@ def turn(talk: TurnState) -> Generator[Step, Any, TurnEnded]:
             ]
             talk.messages.append(SamplingMessage(role="user", content=[*results, *late]))
             yield PublishEvent(ResultsGiven(session=talk.session, results=(*results, *late)))
+            yield from _steered(talk)
     except TurnStopped as stop:
         if given := _complete(talk.messages, stop.results):
             yield PublishEvent(ResultsGiven(session=talk.session, results=given))
@@ -168,6 +182,15 @@ def _over(budget: Budget, step: int, used: Usage) -> tuple[Any, str] | None:
             f"The turn has used {used.input + used.output} tokens; the limit is {budget.tokens}.",
         )
     return None
+
+
+def _steered(talk: TurnState) -> Generator[Step, Any, bool]:
+    """Add what the person wrote since the last step; return whether there was something."""
+    steered = talk.steered()
+    for said in steered:
+        talk.messages += said.messages
+        yield PublishEvent(said)
+    return bool(steered)
 
 
 def _asked(talk: TurnState, step: int) -> Generator[Step, Any, ModelAnswer | TurnEnded]:

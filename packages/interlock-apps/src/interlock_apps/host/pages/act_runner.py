@@ -43,6 +43,10 @@ class ActRunner:
             a.SayPromptAct: self._say_prompt,
             a.RetryAct: self._retry,
             a.CancelAct: self._cancel,
+            a.SteerAct: self._steer,
+            a.ChangeQueuedAct: self._change_queued,
+            a.RemoveQueuedAct: self._remove_queued,
+            a.SendQueuedAct: self._send_queued,
             a.NewSessionAct: self._new,
             a.OpenSessionAct: self._open,
             a.ResumeAct: self._resume,
@@ -142,6 +146,26 @@ class ActRunner:
 
     async def _cancel(self, act: a.CancelAct) -> None:
         self._session(act.session).cancel()
+
+    async def _steer(self, act: a.SteerAct) -> None:
+        session = self._session(act.session)
+        if not act.text.strip():
+            raise ActError("The message is empty.")
+        if session.running:
+            await session.steer(act.text, when=act.when, attach=act.attach)
+        else:
+            await self._begin(session.say(act.text, attach=act.attach), act.session)
+
+    async def _change_queued(self, act: a.ChangeQueuedAct) -> None:
+        if act.text is not None and not act.text.strip():
+            raise ActError("The message is empty.")
+        self._session(act.session).change_queued(act.id, text=act.text, when=act.when)
+
+    async def _remove_queued(self, act: a.RemoveQueuedAct) -> None:
+        self._session(act.session).remove_queued(act.id)
+
+    async def _send_queued(self, act: a.SendQueuedAct) -> None:
+        await self._begin(self._session(act.session).send_queued(), act.session)
 
     async def _cancel_task(self, act: a.CancelTaskAct) -> None:
         await self._host.tasks.cancel(act.call)

@@ -51,6 +51,40 @@ class CancelAct(HostAct, frozen=True, kw_only=True, tag="cancel"):
     session: str
 
 
+class SteerAct(HostAct, frozen=True, kw_only=True, tag="steer"):
+    """Queue a message while a turn runs: for its next step, or for the next turn.
+
+    If the turn has just ended, the message is sent like any other.
+    """
+
+    session: str
+    text: str
+    when: Literal["step", "turn"] = "step"
+    attach: tuple[Attached, ...] = ()
+
+
+class ChangeQueuedAct(HostAct, frozen=True, kw_only=True, tag="changeQueued"):
+    """Edit a queued message."""
+
+    session: str
+    id: str
+    text: str | None = None
+    when: Literal["step", "turn"] | None = None
+
+
+class RemoveQueuedAct(HostAct, frozen=True, kw_only=True, tag="removeQueued"):
+    """Remove a queued message."""
+
+    session: str
+    id: str
+
+
+class SendQueuedAct(HostAct, frozen=True, kw_only=True, tag="sendQueued"):
+    """Send the messages that still wait after a turn was stopped."""
+
+    session: str
+
+
 class NewSessionAct(HostAct, frozen=True, kw_only=True, tag="newSession"):
     """Start a conversation."""
 
@@ -352,6 +386,10 @@ AnyAct = (
     | SayPromptAct
     | RetryAct
     | CancelAct
+    | SteerAct
+    | ChangeQueuedAct
+    | RemoveQueuedAct
+    | SendQueuedAct
     | NewSessionAct
     | OpenSessionAct
     | ResumeAct

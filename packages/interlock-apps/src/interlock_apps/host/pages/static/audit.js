@@ -25,6 +25,8 @@ const KINDS = {
   sessionBegan: ["talk", "Conversation started"],
   sessionResumed: ["talk", "Resumed"],
   personSaid: ["talk", "You said"],
+  messageQueued: ["wait", "Message queued"],
+  messageUnqueued: ["cross", "Queued message removed"],
   modelAsked: ["send", "Model asked"],
   modelSaid: ["talk", "Model said"],
   modelFailed: ["warn", "Model failed"],
@@ -63,6 +65,10 @@ function summary(event) {
       return event.prompt
         ? `/${event.prompt} of ${event.server}`
         : (event.messages ?? []).map((message) => blocks(message.content)).join(" ");
+    case "messageQueued":
+      return blocks(event.message.content);
+    case "messageUnqueued":
+      return event.id;
     case "modelAsked":
       return `${event.model}, step ${event.step}, about ${event.tokens} tokens`;
     case "modelSaid":

@@ -17,6 +17,7 @@ import { reachable } from "../kit/net.js";
 import { Mentions, suggested, trigger } from "./mentions.js";
 import { ConsentStrip, ModeControl } from "./modes.js";
 import { choosePrompt } from "./prompts.js";
+import { Queue } from "./queue.js";
 import { Chip, chooseResources } from "./resources.js";
 import { attached, attempt, current, draft, models, open, sessions, talk } from "./store.js";
 
@@ -141,6 +142,12 @@ function Attachments({ onRemoved }) {
   `;
 }
 
+/** What the empty message box says. @param {boolean} running */
+function hintFor(running) {
+  if (running) return NARROW.matches ? "Add a message" : "Add a message for the next step";
+  return NARROW.matches ? "Message the model" : "Message the model, / for prompts, @ for resources";
+}
+
 /** The message box. @param {{id: string}} props */
 function Message({ id }) {
   const text = draft(id).value;
@@ -157,21 +164,27 @@ function Message({ id }) {
     draft(current.value).value = value;
   };
   const mentions = useMentions({ text, write, field });
-  const send = async (event) => {
+  /** While a turn runs, a message waits for its next step, or for the next turn. */
+  const send = async (event, when = "step") => {
     event?.preventDefault();
-    if (running || !text.trim() || !reachable.value) return;
+    if (!text.trim() || !reachable.value) return;
     const attach = attached.value;
     const said = text;
     write("");
     attached.value = [];
-    if (await speak("say", { text: said, attach }, model)) return;
+    const body = { text: said, attach };
+    const sent = running
+      ? (await attempt("steer", { session: id, when, ...body })) !== undefined
+      : await speak("say", body, model);
+    if (sent) return;
     if ((id && current.value !== id) || draft(current.value).value) return;
     write(said);
     attached.value = attach;
   };
   const key = (event) => {
     if (event.isComposing || mentions.key(event)) return;
-    if (event.key === "Enter" && !event.shiftKey && !event.altKey) send(event);
+    if (event.key === "Enter" && !event.shiftKey && !event.altKey)
+      send(event, event.ctrlKey || event.metaKey ? "turn" : "step");
     else if (event.key === "Escape" && running) {
       event.preventDefault();
       stop();
@@ -181,9 +194,7 @@ function Message({ id }) {
     write(event.currentTarget.value);
     mentions.follow(event);
   };
-  const hint = NARROW.matches
-    ? "Message the model"
-    : "Message the model, / for prompts, @ for resources";
+  const hint = hintFor(running);
   const gone = !reachable.value;
   useLayoutEffect(() => {
     if (gone) return;
@@ -194,6 +205,7 @@ function Message({ id }) {
   if (gone && document.activeElement === field.current) lost.current = true;
   return html`
     <form class="composer" onSubmit=${send} aria-label="Composer">
+      ${id && html`<${Queue} session=${id} />`}
       <${Attachments} onRemoved=${() => field.current.focus()} />
       ${mentions.list}
       <${ConsentStrip} id=${id} />
@@ -231,8 +243,10 @@ function Message({ id }) {
             models.value.length > 1 &&
             html`<${Models} model=${model} onChange=${setModel} />`
           }
+          ${running && html`<${Stop} />`}
           ${
-            running ? html`<${Stop} />` : html`<${Send} idle=${!text.trim() || gone} off=${gone} />`
+            (!running || text.trim()) &&
+            html`<${Send} idle=${!text.trim() || gone} off=${gone} queues=${running} />`
           }
         </div>
       </div>
@@ -266,11 +280,11 @@ const Stop = () => html`
   </button>
 `;
 
-/** @param {{idle: boolean, off: boolean}} props */
-const Send = ({ idle, off }) => html`
+/** @param {{idle: boolean, off: boolean, queues: boolean}} props */
+const Send = ({ idle, off, queues }) => html`
   <${IconButton}
     name="send"
-    label="Send"
+    label=${queues ? "Add to the queue" : "Send"}
     type="submit"
     disabled=${off}
     class=${cls("send", idle && "idle")}

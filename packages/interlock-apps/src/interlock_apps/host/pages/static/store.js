@@ -103,6 +103,8 @@ export class Talk {
      * The end of a failed turn, until something follows: the turn can be retried.
      */
     this.retriable = signal(/** @type {any} */ (null));
+    /** Messages that wait for the running turn, or that a stopped turn left. */
+    this.queue = signal(/** @type {any[]} */ ([]));
     this.last = 0;
     /** The number of the first entry of the log that is here; 0 for all of the conversation. */
     this.first = signal(0);
@@ -127,6 +129,7 @@ export class Talk {
     this.last = 0;
     this.orphans.clear();
     this.retriable.value = null;
+    this.queue.value = [];
     this.calls.clear();
     this.asked.clear();
     this.groups.clear();
@@ -375,8 +378,18 @@ const TAKE = {
   personSaid: (talk, event, at) => {
     talk.finish();
     talk.retriable.value = null;
+    if (event.queued) talk.queue.value = talk.queue.value.filter((one) => one.id !== event.queued);
     talk.add({ kind: "said", at, event });
     talk.running.value = true;
+  },
+  messageQueued: (talk, event) => {
+    const known = talk.queue.value.some((one) => one.id === event.id);
+    talk.queue.value = known
+      ? talk.queue.value.map((one) => (one.id === event.id ? event : one))
+      : [...talk.queue.value, event];
+  },
+  messageUnqueued: (talk, event) => {
+    talk.queue.value = talk.queue.value.filter((one) => one.id !== event.id);
   },
   modelAsked: (talk, event, at) => {
     talk.finish();
