@@ -45,6 +45,7 @@ from ..fleet.questions import (
     SampleQuestion,
     StartQuestion,
 )
+from ..host.attachments import AttachedFile
 from ..host.session import Session
 from .host_factory import host_of
 from .options import given_of, with_host_options
@@ -84,6 +85,14 @@ Exit codes:
     help="A resource to attach to the question; can be repeated.",
 )
 @click.option(
+    "--file",
+    "paths",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="A text, picture, sound or PDF to send with the question; can be repeated.",
+)
+@click.option(
     "--answers",
     metavar="JSON",
     help="Values for forms that servers show: an object {field: value}, or @FILE.",
@@ -118,6 +127,7 @@ def ask(
     words: Sequence[str],
     prompt: str | None,
     attach: Sequence[str],
+    paths: Sequence[str],
     answers: str | None,
     sampling: bool,
     machine: bool,
@@ -168,6 +178,8 @@ def ask(
         )
     said = string_arguments(words) if prompt is not None and text != "-" else {}
     attached = [_attached(each) for each in attach]
+    if paths and prompt is not None:
+        raise click.UsageError("Give --file or --prompt, not both.")
     if text == "-" and prompt is None:
         text = sys.stdin.read()
     if not text.strip():
@@ -182,7 +194,8 @@ def ask(
         async with host:
             session = host.session()
             if prompt is None:
-                return await session.say(text, attach=attached), session
+                files = [await asyncio.to_thread(AttachedFile.read, path) for path in paths]
+                return await session.say(text, attach=attached, files=files), session
             return await session.prompt(server, name, said, attach=attached), session
 
     try:

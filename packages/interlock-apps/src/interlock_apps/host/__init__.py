@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from .call_explanation import CallExplanation
     from .consent import Bounds
     from .done_calls import DoneCall
+    from .attachments import AttachedFile, FileRefused
     from .loop.budget import Budget
     from .options import HostOptions
     from .replay import Replay
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
 _ROOMS = {
     ".server_requests": ("RequestLimits",),
     ".app": ("Host",),
+    ".attachments": ("AttachedFile", "FileRefused"),
     "..fleet.events": ("Attached", "LogEntry", "MessageQueued", "TurnEnded"),
     "..fleet.log": ("MemoryLog", "SqliteLog"),
     ".loop.budget": ("Budget",),
@@ -127,6 +129,7 @@ __all__ = [
     "PolicyFile",
     "RequestLimits",
     "Attached",
+    "AttachedFile",
     "Budget",
     "Busy",
     "CallQuestion",
@@ -134,6 +137,7 @@ __all__ = [
     "Delta",
     "ModelFacts",
     "FeatureChange",
+    "FileRefused",
     "Filled",
     "FormQuestion",
     "Gemini",

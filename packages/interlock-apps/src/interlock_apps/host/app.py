@@ -351,7 +351,7 @@ class Host:
         Raises:
             ValueError: There is no such model.
         """
-        chosen = self._model(model)
+        chosen = self.model(model)
         session = Session(self._services, f"s{token_hex(4)}", chosen, title)
         self.sessions[session.id] = session
         self.publish(
@@ -409,7 +409,7 @@ class Host:
         replay = Replay(await self.log.read(session, limit=MOST_NOTES), session)
         if session in self.sessions:
             return self.sessions[session]  # another caller has resumed it in the meantime
-        model = self.models.get(replay.model.name) or self._model("")
+        model = self.models.get(replay.model.name) or self.model("")
         calls = sum(isinstance(event, CallProposed) for event in replay.events)
         self.consents.of(session).restore_taint(_taint_of(replay.events))
         found = self.sessions[session] = Session(
@@ -470,7 +470,8 @@ class Host:
                 ended = NotAnswered(words="The conversation has ended.")
                 self.prompter.withdraw(question.id, ended)
 
-    def _model(self, name: str) -> Model:
+    def model(self, name: str = "") -> Model:
+        """Return a model by its name; "" for the first one. Raises ValueError if there is none."""
         if not self.models:
             raise ValueError("No model is configured.")
         if not name:

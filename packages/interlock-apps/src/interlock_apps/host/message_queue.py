@@ -90,7 +90,8 @@ class MessageQueue:
 
 
 def with_text(message: SamplingMessage, text: str) -> SamplingMessage:
-    """The message with another text. Its attachments, which come before the text, stay."""
+    """The message with another text. Its files and resources, which come before it, stay."""
     blocks = message.content if isinstance(message.content, list) else [message.content]
-    kept = blocks[:-1] if blocks and isinstance(blocks[-1], TextContent) else blocks
+    typed = blocks and isinstance(blocks[-1], TextContent) and not blocks[-1].meta
+    kept = blocks[:-1] if typed else blocks
     return structs.replace(message, content=[*kept, TextContent(text=text)])

@@ -31,6 +31,7 @@ from ..fleet.log.session_titles import title_of
 from ..fleet.toolbox import ServerTool, Toolbox, UnknownTool
 from ..fleet.tracing import AgentTracing
 from .call_plans import BadPlan, CallPlans
+from .attachments import AttachedFile, file_blocks
 from .call_request import CallRequest
 from .calls import ToolCalls
 from .consent import Bounds, Consents, ConversationConsent, Mode
@@ -167,19 +168,24 @@ class Session:
         """The messages that wait for the running turn, or after a turn that was stopped."""
         return tuple(self._queue)
 
-    async def say(self, text: str, *, attach: Sequence[Attached] = ()) -> TurnEnded:
-        """Send a message, with attached resources, and wait for the end of the turn.
+    async def say(
+        self,
+        text: str,
+        *,
+        attach: Sequence[Attached] = (),
+        files: Sequence[AttachedFile] = (),
+    ) -> TurnEnded:
+        """Send a message, with attached resources and files, and wait for the end of the turn.
 
         If the same text is sent again before the model answered it, the model is asked again
         without repeating the message.
 
-        Raises Busy while another turn runs, and McpError or Unreachable if a resource cannot be
-        read; then nothing is sent.
+        Raises Busy while another turn runs, FileRefused for a file that the model does not accept,
+        and McpError or Unreachable if a resource cannot be read; then nothing is sent.
         """
         self._refuse_if_busy()
-        said = SamplingMessage(
-            role="user", content=[*await self._attachments(attach), TextContent(text=text)]
-        )
+        content = [*self._files(files), *await self._attachments(attach), *_typed(text)]
+        said = SamplingMessage(role="user", content=content)
         if self.messages and self.messages[-1] == said:
             return await self._run_turn()
         return await self._take_turn(
@@ -231,7 +237,12 @@ class Session:
         return await self._run_turn()
 
     async def steer(
-        self, text: str, *, when: When = "step", attach: Sequence[Attached] = ()
+        self,
+        text: str,
+        *,
+        when: When = "step",
+        attach: Sequence[Attached] = (),
+        files: Sequence[AttachedFile] = (),
     ) -> MessageQueued:
         """Put a message into the queue while a turn runs, and return it without waiting.
 
@@ -243,14 +254,16 @@ class Session:
             when: "step": the model gets it at the next step of the running turn. "turn": it begins
                 the next turn, as soon as the running one is done.
             attach: Resources to attach.
+            files: Files to attach.
 
         Raises:
             ProtocolError: No turn runs, or too many messages wait.
+            FileRefused: The model does not accept a file.
             McpError: A resource cannot be read. Also Unreachable.
         """
         if self._work is None:
             raise ProtocolError("No turn is running: send the message with `say`.")
-        content: list[Any] = [*await self._resources(attach), TextContent(text=text)]
+        content = [*self._files(files), *await self._resources(attach), *_typed(text)]
         message = SamplingMessage(role="user", content=content)
         queued = self._queue.add(message, when, tuple(attach))
         self._events.publish(queued)
@@ -365,6 +378,9 @@ class Session:
             await asyncio.wait({work})
 
     # -- what goes in ------------------------------------------------------------------------------
+
+    def _files(self, files: Sequence[AttachedFile]) -> list[Any]:
+        return file_blocks(files, self.model, self._renderer.paged)
 
     async def _resources(self, attach: Sequence[Attached]) -> list[Any]:
         blocks: list[Any] = []
@@ -708,6 +724,11 @@ _OWN = {
     builtin_tools.LOAD_SKILL: builtin_tools.LOAD_SKILL_TOOL,
     builtin_tools.READ_SKILL: builtin_tools.READ_SKILL_TOOL,
 }
+
+
+def _typed(text: str) -> list[TextContent]:
+    """What the person typed; a message can consist of files only."""
+    return [TextContent(text=text)] if text.strip() else []
 
 
 def _reads(item: ServerTool) -> bool:

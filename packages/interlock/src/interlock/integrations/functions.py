@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from .. import types as t
-from ..models.content_pieces import AcceptedContent
+from ..models.interface import AcceptedContent
 from ..models.tool_schemas import Dialect, ToolDescription, described
 from .model_calls import MOST_NAME, ModelCalls, failure
 

@@ -9,7 +9,8 @@ from msgspec import UNSET
 
 from .. import types as t
 from ..client.app import Client
-from ..models.content_pieces import AcceptedContent, text_of_pieces
+from ..models.content_pieces import text_of_pieces
+from ..models.interface import AcceptedContent
 from .model_calls import ModelCalls, OfferedTool, OnToolProgress, pieces_of, wire_form
 
 try:

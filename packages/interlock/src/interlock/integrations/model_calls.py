@@ -12,8 +12,9 @@ from msgspec import Struct
 
 from .. import types as t
 from ..client.app import Client
-from ..models.content_pieces import AcceptedContent, ContentPiece, result_pieces
+from ..models.content_pieces import ContentPiece, result_pieces
 from ..models.conversation import IdMap
+from ..models.interface import AcceptedContent
 from ..protocol.pass_through import without_protocol_keys
 from ..wire.codec import encode
 

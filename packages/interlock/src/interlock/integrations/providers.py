@@ -10,7 +10,8 @@ from ..client.app import Client
 from ..models import anthropic_results as anthropic
 from ..models import gemini_results as gemini
 from ..models import openai_results as openai
-from ..models.content_pieces import AcceptedContent, ContentPiece, text_of_pieces
+from ..models.content_pieces import ContentPiece, text_of_pieces
+from ..models.interface import AcceptedContent
 from ..models.tool_schemas import Dialect, ToolDescription
 from .functions import FunctionCall, FunctionList
 from .model_calls import ModelCalls, OnToolProgress, as_block, pieces_of

@@ -11,7 +11,8 @@ from msgspec import UNSET
 
 from .. import types as t
 from ..client.app import Client
-from ..models.content_pieces import AcceptedContent, pieces
+from ..models.content_pieces import pieces
+from ..models.interface import AcceptedContent
 from .model_calls import ModelCalls, OnToolProgress, wire_form
 
 try:

@@ -14,8 +14,9 @@ from interlock.types import (
 
 from .anthropic_answers import KEY, BlockReader
 from .anthropic_results import IMAGES, MOST_IMAGE, content_part, tool_result
-from .content_pieces import AcceptedContent, pieces
+from .content_pieces import pieces
 from .conversation import IdMap, RoleTurn, begun_and_ended_by_user, kept
+from .interface import AcceptedContent
 from .provider import Provider, ProviderRequest
 from .tool_schemas import Dialect, ToolDescription
 
@@ -39,7 +40,7 @@ class Anthropic(Provider):
     def __init__(self, name: str, *, model: str, cache: bool = True, **options: Any) -> None:
         super().__init__(name, model=model, **options)
         self._cache = cache
-        self._taken = AcceptedContent(
+        self.accepts = AcceptedContent(
             images=IMAGES if self.facts.images else frozenset(),
             documents=frozenset({"application/pdf"}) if self.facts.images else frozenset(),
             most=MOST_IMAGE,
@@ -115,10 +116,10 @@ class Anthropic(Provider):
                 }
             ]
         if isinstance(block, ToolResultContent):
-            return [tool_result(block, ids.out(block.tool_use_id), self._taken)]
+            return [tool_result(block, ids.out(block.tool_use_id), self.accepts)]
         return [
             content_part(piece)
-            for piece in pieces(block, AcceptedContent() if own else self._taken)
+            for piece in pieces(block, AcceptedContent() if own else self.accepts)
         ]
 
 

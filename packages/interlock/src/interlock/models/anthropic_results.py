@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from interlock.types import JSONObject, ToolResultContent
 
-from .content_pieces import AcceptedContent, ContentPiece, result_pieces
+from .content_pieces import ContentPiece, result_pieces
+from .interface import AcceptedContent
 
 IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 MOST_IMAGE = 5_000_000  # bytes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import binascii
 from typing import Any, Literal
+from urllib.parse import unquote
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -20,6 +21,7 @@ from interlock.types import (
 )
 
 from ..untrusted.invisible import plain_line as plain
+from .interface import AcceptedContent
 
 _MOST_TEXT = 2_000_000  # characters of one text: more than any model accepts
 NOTHING = "The tool gave nothing."
@@ -35,22 +37,11 @@ class ContentPiece(Struct, frozen=True):
     name: str = ""
 
 
-class AcceptedContent(Struct, frozen=True):
-    """The content that a model accepts besides text: media types, and the largest size in bytes of
-    an image or sound, and of a document.
-    """
-
-    images: frozenset[str] = frozenset()
-    audio: frozenset[str] = frozenset()
-    documents: frozenset[str] = frozenset()
-    most: int = 20_000_000
-    most_document: int = 20_000_000
-
-
 def pieces(block: Any, taken: AcceptedContent) -> list[ContentPiece]:
     """Convert a content block into pieces that the provider accepts.
 
-    A text line replaces content that it does not accept, and says what was left out.
+    A text line replaces content that it does not accept, and says what was left out. Messages of
+    sampling have no block for a document: an `UnknownContent` with an embedded resource is one.
     """
     if isinstance(block, TextContent):
         return [ContentPiece("text", block.text[:_MOST_TEXT])] if block.text else []
@@ -64,6 +55,11 @@ def pieces(block: Any, taken: AcceptedContent) -> list[ContentPiece]:
         return _resource(block, taken)
     if isinstance(block, ToolUseContent | ToolResultContent):
         return []
+    if isinstance(block, UnknownContent) and block.block.get("type") == "resource":
+        try:
+            return _resource(msgspec.convert(block.block, EmbeddedResource), taken)
+        except msgspec.ValidationError:
+            pass  # it is described below, like any other kind
     kind = block.block.get("type") if isinstance(block, UnknownContent) else type(block).__name__
     return [
         ContentPiece(
@@ -166,6 +162,11 @@ def _resource(block: EmbeddedResource, taken: AcceptedContent) -> list[ContentPi
     return [
         ContentPiece("text", head),
         _media(
-            "document", "A document", data, mime, taken, held.uri.rstrip("/").rpartition("/")[2]
+            "document",
+            "A document",
+            data,
+            mime,
+            taken,
+            unquote(held.uri.rstrip("/").rpartition("/")[2]),
         ),
     ]

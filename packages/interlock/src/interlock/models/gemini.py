@@ -13,7 +13,7 @@ from interlock.types import (
     ToolUseContent,
 )
 
-from .content_pieces import AcceptedContent, pieces
+from .content_pieces import pieces
 from .conversation import IdMap, RoleTurn, begun_and_ended_by_user, kept
 from .gemini_answers import KEY, CandidateReader
 from .gemini_results import (
@@ -24,6 +24,7 @@ from .gemini_results import (
     declared,
     function_response,
 )
+from .interface import AcceptedContent
 from .provider import Provider, ProviderRequest
 from .tool_schemas import Dialect
 
@@ -48,7 +49,7 @@ class Gemini(Provider):
 
     def __init__(self, name: str, *, model: str, **options: Any) -> None:
         super().__init__(name, model=model.removeprefix("models/"), **options)
-        self._taken = AcceptedContent(
+        self.accepts = AcceptedContent(
             images=IMAGES if self.facts.images else frozenset(),
             audio=SOUNDS if self.facts.audio else frozenset(),
             documents=frozenset({"application/pdf"}) if self.facts.images else frozenset(),
@@ -140,11 +141,11 @@ class Gemini(Provider):
                 rest.append(block)
                 continue
             named = used.get(block.tool_use_id, {"name": "unknown"})
-            response, media = function_response(block, named, self._taken)
+            response, media = function_response(block, named, self.accepts)
             responses.append(response)
             shown += media
         return [
             *responses,
             *shown,
-            *(content_part(piece) for block in rest for piece in pieces(block, self._taken)),
+            *(content_part(piece) for block in rest for piece in pieces(block, self.accepts)),
         ]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from interlock.types import JSONObject, ToolResultContent
 
-from .content_pieces import AcceptedContent, ContentPiece, result_pieces, text_of_pieces
+from .content_pieces import ContentPiece, result_pieces, text_of_pieces
+from .interface import AcceptedContent
 from .tool_schemas import ToolDescription
 
 IMAGES = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})

@@ -43,6 +43,24 @@ class ModelFacts(Struct, frozen=True, kw_only=True):
     remark: str = ""
 
 
+class AcceptedContent(Struct, frozen=True):
+    """The content that a model accepts besides text.
+
+    Attributes:
+        images: Media types of images.
+        audio: Media types of sounds.
+        documents: Media types of documents.
+        most: The largest image or sound, in bytes.
+        most_document: The largest document, in bytes.
+    """
+
+    images: frozenset[str] = frozenset()
+    audio: frozenset[str] = frozenset()
+    documents: frozenset[str] = frozenset()
+    most: int = 20_000_000
+    most_document: int = 20_000_000
+
+
 class Usage(Struct, frozen=True, kw_only=True):
     """The token counts of an answer; 0 if the provider does not report them.
 
@@ -88,7 +106,11 @@ class ModelAnswer(Struct, frozen=True, tag=True):
 
 
 class Model(Protocol):
-    """A language model; each has a `name` that is unique among the configured ones."""
+    """A language model; each has a `name` that is unique among the configured ones.
+
+    A model may also have the attribute `accepts`, an `AcceptedContent`. Without it the `facts` say
+    whether files of a person can be sent to it.
+    """
 
     name: str
     facts: ModelFacts

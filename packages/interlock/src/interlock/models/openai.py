@@ -18,9 +18,10 @@ from interlock.types import (
     ToolUseContent,
 )
 
-from .content_pieces import AcceptedContent, ContentPiece, pieces
+from .content_pieces import ContentPiece, pieces
 from .conversation import IdMap, RoleTurn, kept
 from .errors import ProviderError
+from .interface import AcceptedContent
 from .openai_answers import ChunkReader
 from .openai_results import FROM_RESULTS, IMAGES, SOUNDS, message_content, tool_message
 from .provider import Provider, ProviderRequest
@@ -49,7 +50,7 @@ class OpenAI(Provider):
         self._output_name = output_name or ("max_completion_tokens" if first_hand else "max_tokens")
         self._refused: set[str] = set()  # parameters that this model has rejected
         documents = frozenset({"application/pdf"}) if self.host in _READS_FILES else frozenset()
-        self._taken = AcceptedContent(
+        self.accepts = AcceptedContent(
             images=IMAGES if self.facts.images else frozenset(),
             audio=frozenset(SOUNDS) if self.facts.audio else frozenset(),
             documents=documents if self.facts.images else frozenset(),
@@ -157,10 +158,10 @@ class OpenAI(Provider):
             if not isinstance(block, ToolResultContent):
                 rest.append(block)
                 continue
-            message, shown = tool_message(block, ids.out(block.tool_use_id), self._taken)
+            message, shown = tool_message(block, ids.out(block.tool_use_id), self.accepts)
             messages.append(message)
             media += shown
-        parts = [piece for block in rest for piece in pieces(block, self._taken)]
+        parts = [piece for block in rest for piece in pieces(block, self.accepts)]
         if media:
             parts = [FROM_RESULTS, *media, *parts]
         if parts:

@@ -27,7 +27,7 @@ from interlock.wire.sse import EventReader
 from .answer_builder import has_calls, without_calls
 from .conversation import IdMap, RoleTurn, prepared, without_tools
 from .errors import ProviderError, ProviderIdentity, of_body
-from .interface import Delta, ModelAnswer, ModelFacts, ModelFailure
+from .interface import AcceptedContent, Delta, ModelAnswer, ModelFacts, ModelFailure
 from .known_models import known
 from .lenient_json import parsed
 from .tool_schemas import Dialect, ToolDescription, described
@@ -114,6 +114,9 @@ class Provider(ABC):
         most: The largest answer, in bytes.
         sleep: Waits for a number of seconds.
 
+    Attributes:
+        accepts: The content that the model accepts besides text.
+
     Raises:
         ValueError: The URL or the key is not valid.
     """
@@ -122,6 +125,7 @@ class Provider(ABC):
     dialect: ClassVar[Dialect] = "openai"
     default_url: ClassVar[str] = ""
     tool_names: ClassVar[int] = 64  # the largest length of a tool name
+    accepts: AcceptedContent
 
     def __init__(
         self,

@@ -19,6 +19,7 @@ from interlock.cli.screen import shown as seen
 from ...fleet.rule_text import in_words
 from ...host.app import Host
 from ...host.consent import MODES, Bounds
+from ...host.attachments import AttachedFile, check_file, size_in_words
 from ...host.session import Session
 from .event_printer import EventPrinter, counts
 from .focus import LeaveChat, TerminalFocus
@@ -32,6 +33,7 @@ COMMANDS = {
     "servers": "the servers and their state; /servers ID, /servers ID log|start|stop|restart",
     "tools": "all tools; /tools WORDS searches them",
     "model": "the model in use; /model NAME selects another",
+    "attach": "attach files to the next message: /attach FILE ...; /attach none removes them",
     "retry": "ask the model again after it gave no answer",
     "roots": "folders that servers may work in (roots); /roots add|remove FOLDER [SERVER]",
     "mode": "which calls run without a question; /mode ask|read|plan, /mode bounds calls=20",
@@ -63,6 +65,7 @@ class ChatActions(Protocol):
     feed: EventPrinter
     media: MediaFiles
     session: Session
+    files: list[AttachedFile]
 
     def begin(self, session: Session) -> None:
         """Switch to another conversation."""
@@ -226,6 +229,21 @@ class Commands:
                     overflow="fold",
                 )
             )
+
+    async def _attach(self, rest: str) -> None:
+        words = shlex.split(rest)
+        if words == ["none"]:
+            self._talk.files = []
+        else:
+            read = [await asyncio.to_thread(AttachedFile.read, word) for word in words]
+            for file in read:
+                check_file(file, self._talk.session.model)
+            self._talk.files = [*self._talk.files, *read]
+        for file in self._talk.files:
+            size = size_in_words(len(file.data))
+            self._terminal.note(f"{in_line(file.name, 200)}, {size}: with your next message")
+        if not self._talk.files:
+            self._terminal.note("No file is attached.")
 
     # -- roots and rules ---------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ from interlock.types import PromptReference, ResourceTemplateReference
 from ...fleet.events import Attached, TurnEnded
 from ...fleet.log import LogError
 from ...host.app import Host
+from ...host.attachments import AttachedFile
 from ...host.session import Session
 from .commands import COMMANDS, CommandError, Commands
 from .completion import PAUSE, LineCompleter, ValueCompleter
@@ -114,6 +115,7 @@ class ChatRepl:
         self.front.ask_group = asker.ask_group
         self.front.live = self.feed.live
         self.session: Session
+        self.files: list[AttachedFile] = []  # for the next message
         self._commands = Commands(self)
         self._typed = ""
         self._choices = LineCompleter(
@@ -262,7 +264,9 @@ class ChatRepl:
 
     async def _say(self, speech: ChatMessage) -> None:
         attach = await self._expanded(speech.attached)
-        await self._turn(self.session.say(speech.text, attach=attach))
+        files = self.files
+        self.files = []
+        await self._turn(self.session.say(speech.text, attach=attach, files=files))
 
     async def retry(self) -> None:
         """Ask the model again after the last turn failed."""

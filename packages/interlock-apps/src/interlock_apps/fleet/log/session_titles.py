@@ -28,9 +28,10 @@ def title_of(said: PersonSaid) -> str:
     else:
         last = said.messages[-1].content if said.messages else []
         blocks = last if isinstance(last, list) else [last]
-        text = next(
-            (block.text for block in reversed(blocks) if isinstance(block, TextContent)), ""
-        )
+        texts = [block for block in blocks if isinstance(block, TextContent)]
+        # A block with metadata comes from a file, and only names a conversation without words.
+        text = next((block.text for block in reversed(texts) if not block.meta), "")
+        text = text or (texts[0].text if texts else "")
     line = " ".join(text.split())
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
 

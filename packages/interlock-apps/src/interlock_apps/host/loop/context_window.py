@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from interlock import AudioContent, ImageContent, TextContent
-from interlock.types import SamplingMessage, ToolResultContent
+from interlock.types import SamplingMessage, ToolResultContent, UnknownContent
 
 from . import tokens
 
@@ -70,7 +70,7 @@ class ContextWindow:
         rules: tuple[tuple[str, str, Sequence[int], Callable[[int], None]], ...] = (
             (
                 "old-media",
-                "images and sounds of earlier steps",
+                "pictures, sounds and documents of earlier steps",
                 range(self._media + 1, recent + 1),
                 self._drop_media,
             ),
@@ -225,6 +225,8 @@ def _reduced(message: SamplingMessage, *, media: bool, results: bool) -> Samplin
     for block in blocks(message):
         if media and isinstance(block, ImageContent | AudioContent):
             content.append(TextContent(text=_instead(block)))
+        elif media and isinstance(block, UnknownContent) and tokens.pages_of(block):
+            content.append(TextContent(text="(a document was here)"))
         elif isinstance(block, ToolResultContent):
             content.append(_reduced_result(block, media, results))
         else:

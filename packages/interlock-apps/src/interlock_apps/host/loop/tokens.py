@@ -8,12 +8,20 @@ from typing import Any
 import msgspec
 
 from interlock import AudioContent, ImageContent, TextContent
-from interlock.types import SamplingMessage, Tool, ToolResultContent, ToolUseContent
+from interlock.types import (
+    SamplingMessage,
+    Tool,
+    ToolResultContent,
+    ToolUseContent,
+    UnknownContent,
+)
 
 LETTERS = 3.5  # characters of plain text in a token
 OTHERS = 1.2  # characters of other scripts in a token
 PICTURE = 1_600
 SOUND = 2_000
+PAGE = 2_500  # of a document: its text, and its picture
+PAGE_SIZE = 50_000  # bytes of a page, if nobody has counted the pages
 ENVELOPE = 8
 
 
@@ -33,11 +41,25 @@ def of_block(block: Any) -> int:
         return PICTURE
     if isinstance(block, AudioContent):
         return SOUND
+    if isinstance(block, UnknownContent) and (pages := pages_of(block)):
+        return pages * PAGE
     if isinstance(block, ToolUseContent):
         return ENVELOPE + of_text(block.name) + of_data(block.input)
     if isinstance(block, ToolResultContent):
         return ENVELOPE + sum(of_block(inner) for inner in block.content)
     return ENVELOPE + of_data(block)
+
+
+def pages_of(block: UnknownContent) -> int:
+    """The pages of a document; 0 if the block is none."""
+    resource = block.block.get("resource")
+    blob = resource.get("blob") if isinstance(resource, dict) else None
+    if not isinstance(blob, str):
+        return 0
+    for about in (block.block.get("_meta") or {}).values():
+        if isinstance(about, dict) and isinstance(pages := about.get("pages"), int) and pages > 0:
+            return pages
+    return 1 + len(blob) * 3 // 4 // PAGE_SIZE
 
 
 def of_data(data: Any) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,6 +15,7 @@ from ...fleet.events import LogEntry, ModelAsked, PersonSaid
 from ...fleet.rule_text import in_words
 from ...web.app_sandbox import AppSandbox
 from ...web.page_site import ActError
+from ..attachments import AttachedFile
 from ..call_messages import GONE
 from . import acts as a
 from .excerpts import result_of, structured_page
@@ -22,6 +23,7 @@ from .history import MOST_NOTES, read_turns, remark_of, without_bodies
 from .open_apps import OpenApps
 from .policy_view import changed_policy, policy_view
 from .state import plain, rule_id
+from .uploads import Uploads
 from .user import PageUser
 
 if TYPE_CHECKING:
@@ -31,9 +33,13 @@ BEGUN = (PersonSaid, ModelAsked)  # the events that start a turn
 
 
 class ActRunner:
-    """Runs acts on a host, for the person at its page."""
+    """Runs acts on a host, for the person at its page.
+
+    `uploads` has the files that the page has uploaded.
+    """
 
     def __init__(self, host: Host, user: PageUser, sandbox: AppSandbox) -> None:
+        self.uploads = Uploads()
         self._host = host
         self._user = user
         self._apps = OpenApps(host, sandbox)
@@ -44,6 +50,7 @@ class ActRunner:
             a.RetryAct: self._retry,
             a.CancelAct: self._cancel,
             a.SteerAct: self._steer,
+            a.RemoveFileAct: self._remove_file,
             a.ChangeQueuedAct: self._change_queued,
             a.RemoveQueuedAct: self._remove_queued,
             a.SendQueuedAct: self._send_queued,
@@ -108,10 +115,10 @@ class ActRunner:
     # -- conversations
 
     async def _say(self, act: a.SayAct) -> None:
-        if not act.text.strip():
-            raise ActError("The message is empty.")
-        turn = self._session(act.session).say(act.text, attach=act.attach)
+        files = self._said_files(act)
+        turn = self._session(act.session).say(act.text, attach=act.attach, files=files)
         await self._begin(turn, act.session)
+        self._forget_files(act.files)
 
     async def _say_prompt(self, act: a.SayPromptAct) -> None:
         turn = self._session(act.session).prompt(
@@ -149,12 +156,25 @@ class ActRunner:
 
     async def _steer(self, act: a.SteerAct) -> None:
         session = self._session(act.session)
-        if not act.text.strip():
-            raise ActError("The message is empty.")
+        files = self._said_files(act)
         if session.running:
-            await session.steer(act.text, when=act.when, attach=act.attach)
+            await session.steer(act.text, when=act.when, attach=act.attach, files=files)
         else:
-            await self._begin(session.say(act.text, attach=act.attach), act.session)
+            turn = session.say(act.text, attach=act.attach, files=files)
+            await self._begin(turn, act.session)
+        self._forget_files(act.files)
+
+    def _said_files(self, act: a.SayAct | a.SteerAct) -> list[AttachedFile]:
+        if not act.text.strip() and not act.files:
+            raise ActError("The message is empty.")
+        return self.uploads.named(act.files)
+
+    def _forget_files(self, files: Sequence[str]) -> None:
+        for file in files:
+            self.uploads.remove(file)
+
+    async def _remove_file(self, act: a.RemoveFileAct) -> None:
+        self.uploads.remove(act.file)
 
     async def _change_queued(self, act: a.ChangeQueuedAct) -> None:
         if act.text is not None and not act.text.strip():

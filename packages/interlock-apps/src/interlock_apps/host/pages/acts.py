@@ -22,11 +22,12 @@ class HostAct(
 
 
 class SayAct(HostAct, frozen=True, kw_only=True, tag="say"):
-    """Send a message in a conversation, with attached resources."""
+    """Send a message in a conversation, with resources, and uploaded files by their ids."""
 
     session: str
     text: str
     attach: tuple[Attached, ...] = ()
+    files: tuple[str, ...] = ()
 
 
 class SayPromptAct(HostAct, frozen=True, kw_only=True, tag="prompt"):
@@ -61,6 +62,13 @@ class SteerAct(HostAct, frozen=True, kw_only=True, tag="steer"):
     text: str
     when: Literal["step", "turn"] = "step"
     attach: tuple[Attached, ...] = ()
+    files: tuple[str, ...] = ()
+
+
+class RemoveFileAct(HostAct, frozen=True, kw_only=True, tag="removeFile"):
+    """Forget an uploaded file that is not sent."""
+
+    file: str
 
 
 class ChangeQueuedAct(HostAct, frozen=True, kw_only=True, tag="changeQueued"):
@@ -387,6 +395,7 @@ AnyAct = (
     | RetryAct
     | CancelAct
     | SteerAct
+    | RemoveFileAct
     | ChangeQueuedAct
     | RemoveQueuedAct
     | SendQueuedAct

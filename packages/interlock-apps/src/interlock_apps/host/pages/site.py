@@ -6,13 +6,20 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from ...web.app_policy import DECLARED
 from ...web.app_sandbox import AppSandbox
 from ...web.page_guard import PageGuard
 from ...web.page_site import PageSite
+from ..attachments import (
+    MOST_TOGETHER,
+    AttachedFile,
+    FileRefused,
+    check_file,
+    size_in_words,
+)
 from .act_runner import ActRunner
 from .acts import read_act
 from .feed import HostFeed
@@ -61,7 +68,10 @@ class HostSite(PageSite):
             "interlock_apps.host.pages",
             guard=PageGuard(origin, what="host", frames=apps_origin, again=again, kept=KEPT),
             feed=self._host_feed,
-            routes=[Route("/api/log.jsonl", self._export)],
+            routes=[
+                Route("/api/log.jsonl", self._export),
+                Route("/api/file", self._upload, methods=["POST"]),
+            ],
         )
 
     async def act(self, body: bytes) -> Any:
@@ -76,6 +86,31 @@ class HostSite(PageSite):
         """End the event streams. Turns belong to the host, which ends them."""
         super().close()
         self._acts.close()
+
+    async def _upload(self, request: Request) -> Response:
+        """Take a file for a message of a conversation, or of a new one with a model."""
+        data = bytearray()
+        async for piece in request.stream():
+            data += piece
+            if len(data) > MOST_TOGETHER:
+                words = f"A file can have at most {size_in_words(MOST_TOGETHER)}."
+                return JSONResponse({"ok": False, "words": words}, 413)
+        file = AttachedFile(request.query_params.get("name", "file"), bytes(data))
+        session = self.host.sessions.get(request.query_params.get("session", ""))
+        try:
+            model = (
+                session.model if session else self.host.model(request.query_params.get("model", ""))
+            )
+            mime = check_file(file, model)
+        except (FileRefused, ValueError) as bad:
+            return JSONResponse({"ok": False, "words": str(bad)})
+        value = {
+            "file": self._acts.uploads.add(file),
+            "name": file.name,
+            "mimeType": mime,
+            "size": len(file.data),
+        }
+        return JSONResponse({"ok": True, "value": value})
 
     async def _export(self, request: Request) -> Response:
         session = request.query_params.get("session")

@@ -378,6 +378,9 @@ export function Pointed({
   `;
 }
 
+/** The name of the person's file that a block comes from. @param {any} block */
+const named = (block) => visible(block._meta?.["io.interlock/file"]?.name ?? "");
+
 /**
  * A block of content. `rich`: a text is Markdown of a model. `whole`: it is not folded here.
  * @param {{block: any, server?: string, rich?: boolean, whole?: boolean}} props */
@@ -392,7 +395,7 @@ export function Content({ block, server = "", rich = false, whole = false }) {
         <${Picture}
           data=${block.data}
           mimeType=${block.mimeType}
-          label=${server ? `Picture of ${visible(server)}` : "Picture"}
+          label=${named(block) || (server ? `Picture of ${visible(server)}` : "Picture")}
         />
       `;
     case "audio":
@@ -413,14 +416,21 @@ export function Content({ block, server = "", rich = false, whole = false }) {
           open=${/^(?:image|audio)\//i.test(block.resource.mimeType ?? "")}
           title=${html`
             <${Icon} name="file" />${" "}
-            <code>
-              <${Say} text=${block.resource.uri} />
-            </code>
+            ${
+              named(block) ||
+              html`
+                <code>
+                  <${Say} text=${block.resource.uri} />
+                </code>
+              `
+            }
           `}
         >
           <${Contents} contents=${block.resource} />
         </${Fold}>
       `;
+    case "interlock/unknown":
+      return html`<${Content} block=${block.block} server=${server} />`;
     case "tool_use":
       return html`
         <${Fold}

@@ -52,6 +52,34 @@ export async function act(act, body = {}, aborted) {
 }
 
 /**
+ * Upload a file. Throws Refused with words for a person.
+ * @param {File} file
+ * @param {Record<string, string>} about
+ * @returns {Promise<any>}
+ */
+export async function upload(file, about) {
+  const query = new URLSearchParams({ ...about, name: file.name || "Pasted file" });
+  let answer;
+  try {
+    const response = await fetch(`api/file?${query}`, {
+      method: "POST",
+      headers: { "Content-Type": "application/octet-stream", "X-Interlock": token() },
+      body: file,
+      credentials: "same-origin",
+    });
+    if (response.status === 401) throw new Refused((barred.value = await response.text()));
+    answer = await response
+      .json()
+      .catch(() => ({ ok: false, words: `The ${program} answered with ${response.status}.` }));
+  } catch (bad) {
+    if (bad instanceof Refused) throw bad;
+    throw new Refused(`The ${program} is not reachable.`);
+  }
+  if (!answer.ok) throw new Refused(answer.words || `The ${program} refused this.`);
+  return answer.value;
+}
+
+/**
  * An event stream does not say why it fails. The page does, if it is no longer admitted.
  */
 async function knock() {

@@ -14,6 +14,7 @@ import {
 } from "../kit/kit.js";
 import { speak } from "./conversation.js";
 import { reachable } from "../kit/net.js";
+import { FilePicker, Files, addFiles, filesOf, forget, uploading, useDrop } from "./files.js";
 import { Mentions, suggested, trigger } from "./mentions.js";
 import { ConsentStrip, ModeControl } from "./modes.js";
 import { choosePrompt } from "./prompts.js";
@@ -163,20 +164,37 @@ function Message({ id }) {
   const write = (value) => {
     draft(current.value).value = value;
   };
+  const chosen = filesOf(id).value;
+  const empty = !text.trim() && !chosen.length;
+  const take = (given) => {
+    addFiles(id, model, given);
+    field.current?.focus();
+  };
+  const over = useDrop(take);
+  const paste = (event) => {
+    const files = event.clipboardData?.files ?? [];
+    // A copied table is text and a picture of it: the text is meant.
+    if (!files.length || event.clipboardData.types.includes("text/plain")) return;
+    event.preventDefault();
+    take(files);
+  };
   const mentions = useMentions({ text, write, field });
   /** While a turn runs, a message waits for its next step, or for the next turn. */
   const send = async (event, when = "step") => {
     event?.preventDefault();
-    if (!text.trim() || !reachable.value) return;
+    if (empty || !reachable.value || uploading(id)) return;
     const attach = attached.value;
+    const files = filesOf(id).value;
     const said = text;
     write("");
     attached.value = [];
-    const body = { text: said, attach };
+    filesOf(id).value = [];
+    const body = { text: said, attach, files: files.map((one) => one.file) };
     const sent = running
       ? (await attempt("steer", { session: id, when, ...body })) !== undefined
       : await speak("say", body, model);
-    if (sent) return;
+    if (sent) return files.forEach(forget);
+    filesOf(current.value).value = files;
     if ((id && current.value !== id) || draft(current.value).value) return;
     write(said);
     attached.value = attach;
@@ -204,9 +222,10 @@ function Message({ id }) {
   // Restore the focus when the host is back.
   if (gone && document.activeElement === field.current) lost.current = true;
   return html`
-    <form class="composer" onSubmit=${send} aria-label="Composer">
+    <form class=${cls("composer", over && "is-dropping")} onSubmit=${send} aria-label="Composer">
       ${id && html`<${Queue} session=${id} />`}
       <${Attachments} onRemoved=${() => field.current.focus()} />
+      <${Files} id=${id} onRemoved=${() => field.current.focus()} />
       ${mentions.list}
       <${ConsentStrip} id=${id} />
       <div class="composer-box">
@@ -219,6 +238,7 @@ function Message({ id }) {
           disabled=${gone}
           value=${text}
           onInput=${input}
+          onPaste=${paste}
           onKeyDown=${key}
           ...${mentions.attributes}
         ></textarea>
@@ -237,6 +257,7 @@ function Message({ id }) {
             <span>Resources</span>
           </button>
           <${ModeControl} key=${id} id=${id} />
+          <${FilePicker} onFiles=${take} />
           <span class="grow"></span>
           ${
             !id &&
@@ -245,8 +266,10 @@ function Message({ id }) {
           }
           ${running && html`<${Stop} />`}
           ${
-            (!running || text.trim()) &&
-            html`<${Send} idle=${!text.trim() || gone} off=${gone} queues=${running} />`
+            (!running || !empty) &&
+            html`
+              <${Send} idle=${empty || uploading(id) || gone} off=${gone} queues=${running} />
+            `
           }
         </div>
       </div>

@@ -39,6 +39,9 @@ import {
 } from "./store.js";
 
 const NEAR = 80;
+/** The key in a block's `_meta` for the file that it comes from. */
+const FILE = "io.interlock/file";
+const fileOf = (block) => (block.block ?? block)._meta?.[FILE];
 const list = (content) => (Array.isArray(content) ? content : [content]);
 
 /** The person's message, or the prompt they chose. */
@@ -49,6 +52,7 @@ function SaidItem({ item }) {
   const own = (content) =>
     list(content)
       .filter((block) => !(block.type === "resource" && beside.has(block.resource.uri)))
+      .filter((block) => !fileOf(block)?.label)
       .flatMap((block) =>
         block.type === "text"
           ? splitAtMarkers(block.text).map((piece) => ({ type: "text", ...piece }))

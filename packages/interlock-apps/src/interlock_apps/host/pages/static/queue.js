@@ -7,9 +7,16 @@ import { attempt, talk } from "./store.js";
 /** The text that the person wrote: the last text of the message. @param {any} message */
 function written(message) {
   const blocks = Array.isArray(message.content) ? message.content : [message.content];
-  const last = blocks.filter((block) => block.type === "text").at(-1);
+  const last = blocks.filter((block) => block.type === "text" && !block._meta).at(-1);
   return last ? withoutMarked(last.text) : "";
 }
+
+/** How many files a message has. @param {any} message */
+const filesIn = (message) =>
+  [message.content].flat().filter((block) => {
+    const about = (block.block ?? block)._meta?.["io.interlock/file"];
+    return about && !about.label;
+  }).length;
 
 /**
  * Edit the text of a queued message.
@@ -73,7 +80,7 @@ function Queued({ session, one, running }) {
         <${Editing} text=${text} onSave=${save} onClose=${close} />
       </li>
     `;
-  const attached = one.attached?.length ?? 0;
+  const attached = (one.attached?.length ?? 0) + filesIn(one.message);
   return html`
     <li class="queued">
       <${Icon} name="wait" />
