@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,6 +73,99 @@ async def test_what_is_typed_while_it_works_steers_it(chromium: Any) -> None:
         await queue.get_by_role("button", name="Send it now").click()
         await page.get_by_text("Yes.").wait_for()
         await queue.wait_for(state="detached")
+
+
+CODE = """Here it is:
+
+```python
+def add(a, b):
+    return "sum", a + b  # two numbers
+```
+
+```nonsense
+<b>not markup</b>
+```
+"""
+
+
+async def test_code_tables_and_pictures_are_shown_and_saved(chromium: Any) -> None:
+    """Code in colours, a table and a picture without a click; each can be saved, under a name that
+    its server cannot choose freely.
+    """
+    calls = [
+        call("travel__search_flights", origin="A", destination="B", date="2026-05-01"),
+        call("travel__picture"),
+    ]
+    async with staged(chromium, calls, CODE, policy=Policy(default="allow")) as stage:
+        page = await stage.page()
+        await say(page, "Go")
+        code = page.locator("figure.code")
+        assert await code.first.locator(".code-keyword").all_inner_texts() == ["def", "return"]
+        assert await code.first.locator(".code-comment").inner_text() == "# two numbers"
+        assert await code.nth(1).locator("pre").inner_text() == "<b>not markup</b>"
+        assert await code.nth(1).locator("pre span").count() == 0
+        await code.first.get_by_role("button", name="Copy").click()
+        await code.first.get_by_text("Copied").wait_for()
+        table = page.locator(".card").first
+        assert await table.get_by_role("cell", name="VY 8301").is_visible()
+        picture = page.locator(".card").nth(1)
+        assert await picture.get_by_role("img").is_visible()
+        saved = {}
+        for place, name in (
+            (code.first, "Save the code"),
+            (table, "Save as CSV the table"),
+            (table, "Save as JSON the result"),
+            (picture, "Save the picture"),
+        ):
+            async with page.expect_download() as started:
+                await place.get_by_role("button", name=name).click()
+            file = await started.value
+            saved[file.suggested_filename] = Path(await file.path()).read_bytes()
+        assert list(saved) == [
+            "code.py",
+            "search_flights.csv",
+            "search_flights.json",
+            "picture.png",
+        ]
+        assert saved["code.py"].startswith(b"def add(a, b):\n")
+        assert saved["search_flights.csv"].startswith(
+            b"flight,from,to,departs,price\r\nVY 8301,A,B,"
+        )
+        assert json.loads(saved["search_flights.json"])
+        assert saved["picture.png"].startswith(b"\x89PNG")
+        await shot(page, "composing-content")
+        kit = "new URL('kit/download.js', location.href).href"
+        names = [
+            ["report", "pdf"],
+            ["../../etc/passwd", "txt"],
+            ["C:\\x\\evil.exe", "png"],
+            ["photo\u202egnp.exe", "png"],
+            ["CON", "txt"],
+            ["..", "txt"],
+            ["a<b>:c.PNG", "png"],
+            ["x" * 300, "txt"],
+        ]
+        made = await page.evaluate(
+            f"async (names) => {{ const {{ safeName }} = await import({kit});"
+            " return names.map(([name, extension]) => safeName(name, extension)); }",
+            names,
+        )
+        assert made == [
+            "report.pdf",
+            "passwd.txt",
+            "evil.exe.png",
+            "photognp.exe.png",
+            "_CON.txt",
+            "file.txt",
+            "abc.png",
+            "x" * 80 + ".txt",
+        ]
+        rows = [{"a": "=1+1", "b": -2, "c": 'x "y", z'}, {"a": None, "d": [1]}]
+        text = await page.evaluate(
+            f"async (rows) => (await import({kit})).csv(rows)",
+            rows,
+        )
+        assert text == 'a,b,c,d\r\n\'=1+1,-2,"x ""y"", z",\r\n,,,[1]'
 
 
 GIVE = """(target, {how, name, type, data}) => {

@@ -19,6 +19,8 @@ import {
   useState,
   visible,
 } from "./kit.js";
+import { CodeBlock } from "./highlight.js";
+import { Save, bytesOf, extensionOf, languageOfFile, safeName } from "./download.js";
 import { Link, Markdown, safe } from "./markdown.js";
 
 const PICTURES = /^image\/(?:png|jpeg|gif|webp|avif|bmp|svg\+xml)$/i;
@@ -70,7 +72,7 @@ export const Json = ({ value }) => {
 };
 
 const simple = (value) => value === null || typeof value !== "object";
-const flat = (value) =>
+export const flat = (value) =>
   Array.isArray(value) &&
   value.length > 0 &&
   value.every(
@@ -222,7 +224,7 @@ export function Looked({ value, label }) {
 }
 
 /** An image; one that cannot be shown is replaced by a text. */
-function Picture({ data, mimeType, label }) {
+function Picture({ data, mimeType, label, name = "picture" }) {
   const [broken, setBroken] = useState(false);
   const [whole, setWhole] = useState(false);
   if (broken || !PICTURES.test(mimeType) || !BASE64.test(data))
@@ -232,18 +234,30 @@ function Picture({ data, mimeType, label }) {
       </p>
     `;
   return html`
-    <button
-      type="button"
-      class=${cls("picture", whole && "whole")}
-      aria-label=${whole ? `${label}, shown whole: make it small` : `${label}: show it whole`}
-      onClick=${() => setWhole(!whole)}
-    >
-      <img
-        src=${`data:${mimeType};base64,${data}`}
-        alt=${label}
-        onError=${() => setBroken(true)}
-      />
-    </button>
+    <div class="picture-box">
+      <button
+        type="button"
+        class=${cls("picture", whole && "whole")}
+        aria-label=${whole ? `${label}, shown whole: make it small` : `${label}: show it whole`}
+        onClick=${() => setWhole(!whole)}
+      >
+        <img
+          src=${`data:${mimeType};base64,${data}`}
+          alt=${label}
+          onError=${() => setBroken(true)}
+        />
+      </button>
+      <${SaveData} data=${data} mimeType=${mimeType} name=${name} what="the picture" />
+    </div>
+  `;
+}
+
+/** Save base64 data as a file; its type decides the extension. */
+function SaveData({ data, mimeType, name, what }) {
+  if (!BASE64.test(data)) return null;
+  const file = safeName(name, extensionOf(mimeType));
+  return html`
+    <${Save} name=${file} content=${() => bytesOf(data.replace(/\s/g, ""))} what=${what} />
   `;
 }
 
@@ -261,18 +275,45 @@ export function Contents({ contents }) {
         return html`<${Plain} text=${text} />`;
       }
     }
-    return /markdown/i.test(mimeType)
-      ? html`<${Markdown} text=${text} />`
+    if (/markdown/i.test(mimeType)) return html`<${Markdown} text=${text} />`;
+    const language = languageOfFile(nameIn(uri));
+    return language
+      ? html`<${CodeBlock} text=${text} language=${language} name=${nameIn(uri)} />`
       : html`<${Plain} text=${text} />`;
   }
   if (/^image\//i.test(mimeType))
-    return html`<${Picture} data=${blob ?? ""} mimeType=${mimeType} label=${visible(uri)} />`;
+    return html`
+      <${Picture}
+        data=${blob ?? ""}
+        mimeType=${mimeType}
+        label=${visible(uri)}
+        name=${nameIn(uri)}
+      />
+    `;
   if (/^audio\//i.test(mimeType)) return html`<${Sound} data=${blob ?? ""} mimeType=${mimeType} />`;
   return html`
     <p class="quiet">
       ${size(bytes(blob ?? ""))} of <${Say} text=${mimeType || "an unknown kind"} />.
     </p>
+    ${
+      blob &&
+      html`
+        <div class="buttons">
+          <${SaveData} data=${blob} mimeType=${mimeType} name=${nameIn(uri)} what="the file" />
+        </div>
+      `
+    }
   `;
+}
+
+/** The last part of a URI, as a name for a file. @param {string} uri */
+function nameIn(uri) {
+  const last = uri.split(/[?#]/)[0].replace(/\/+$/, "").split("/").at(-1) ?? "";
+  try {
+    return decodeURIComponent(last);
+  } catch {
+    return last;
+  }
 }
 
 const Sound = ({ data, mimeType }) =>
@@ -396,6 +437,7 @@ export function Content({ block, server = "", rich = false, whole = false }) {
           data=${block.data}
           mimeType=${block.mimeType}
           label=${named(block) || (server ? `Picture of ${visible(server)}` : "Picture")}
+          name=${named(block) || "picture"}
         />
       `;
     case "audio":

@@ -2,7 +2,8 @@
 // Markdown as elements: a third-party lexer splits the text, and our code renders the tokens. HTML
 // is never parsed or inserted.
 import { Lexer } from "./vendor/marked.js";
-import { Component, Copy, html, visible } from "./kit.js";
+import { CodeBlock } from "./highlight.js";
+import { Component, html, visible } from "./kit.js";
 
 const SCHEMES = /^(?:https?:\/\/|mailto:)/i;
 const NAMED = {
@@ -21,6 +22,8 @@ const NAMED = {
   larr: "←",
 };
 const ENTITY = /&(?:#(\d{1,7})|#x([0-9a-f]{1,6})|([a-z]{2,8}));/gi;
+const FENCE = /^ {0,3}(?:`{3,}|~{3,})/;
+const CLOSED = /\n {0,3}(?:`{3,}|~{3,})\s*$/;
 const LONGEST = 200_000;
 const DEEPEST = 24;
 
@@ -89,17 +92,12 @@ const MAKE = {
     html`<${Link} href=${token.href}>Picture: ${decoded(token.text || token.href)}</${Link}>`,
   paragraph: (token, depth) => html`<p>${all(token.tokens, depth)}</p>`,
   blockquote: (token, depth) => html`<blockquote>${all(token.tokens, depth)}</blockquote>`,
-  code: (token) => html`
-    <figure class="code">
-      <figcaption>
-        <span>${visible(token.lang || "text")}</span>
-        <${Copy} text=${token.text} />
-      </figcaption>
-      <pre tabindex="0">
-        <code>${visible(token.text)}</code>
-      </pre>
-    </figure>
-  `,
+  code: (token) => {
+    const language = (token.lang ?? "").split(/[\s{:,]/)[0];
+    // A block that is still being written is plain: it would be split again with every word.
+    const growing = FENCE.test(token.raw) && !CLOSED.test(token.raw);
+    return html`<${CodeBlock} text=${token.text} language=${language} plain=${growing} />`;
+  },
   heading: (token, depth) => {
     const level = `h${Math.min(6, token.depth + 2)}`;
     return html`<${level}>${all(token.tokens, depth)}</${level}>`;

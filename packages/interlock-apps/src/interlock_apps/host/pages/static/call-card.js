@@ -12,6 +12,7 @@ import {
   took,
   useEffect,
   useId,
+  useMemo,
   useState,
   visible,
 } from "../kit/kit.js";
@@ -21,7 +22,7 @@ import { companions } from "./asked-groups.js";
 import { Settled } from "./ask.js";
 import { DEFAULT } from "./asked-calls.js";
 import { Looked } from "../kit/content.js";
-import { hasMedia } from "../kit/result.js";
+import { isShownOpen } from "../kit/result.js";
 import { Question } from "./question.js";
 import { Result } from "./result.js";
 import { attempt, servers, texts } from "./store.js";
@@ -170,7 +171,7 @@ export function CallCard({ item }) {
   if (open.some((one) => companions(one.question).length > 0)) return null;
   const state = stateOf(data, open.length > 0);
   const [icon, words] = STATES[state];
-  const pictures = hasMedia(data.result);
+  const opensResult = useMemo(() => isShownOpen(data.result), [data.result]);
   const strange = state === "denied" && data.decided?.by !== "person";
   const saidNo =
     state === "denied" &&
@@ -180,7 +181,7 @@ export function CallCard({ item }) {
   const shown =
     open.length > 0 ||
     (chosen ??
-      (pictures ||
+      (opensResult ||
         strange ||
         orders ||
         ["asking", "running", "task", "failed", "stopped", "proposed", "off"].includes(state)));
@@ -310,12 +311,13 @@ export function CallCard({ item }) {
               html`
                 <${Fold}
                   title=${data.result.isError ? "Error from the tool" : "Result"}
-                  open=${data.result.isError || pictures || chosen === true}
+                  open=${data.result.isError || opensResult || chosen === true}
                 >
                   <${Result}
                     result=${data.result}
                     server=${data.server}
                     of=${{ session: data.session, call: data.call }}
+                    name=${data.tool || data.name}
                   />
                 </${Fold}>
               `

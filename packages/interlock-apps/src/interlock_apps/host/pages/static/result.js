@@ -1,16 +1,16 @@
 // @ts-check
-// The result of a call in a conversation: a large result, and the rest of long structured content,
-// are read from the log.
-import { Say, html, useEffect, useState } from "../kit/kit.js";
+// The result of a call in a conversation: a long table is folded; a large result, and the rest of
+// long structured content, are read from the log.
+import { Clamped, Say, html, useEffect, useState } from "../kit/kit.js";
 import { act } from "../kit/net.js";
 import { Result as WholeResult } from "../kit/result.js";
-import { Structured } from "./structured.js";
+import { Structured, whole } from "./structured.js";
 
 /**
  * A result of an earlier call, which the history has without its body.
- * @param {{server: string, of: {session?: string, call: string}}} props
+ * @param {{server: string, of: {session?: string, call: string}, name: string}} props
  */
-function DeferredResult({ server, of }) {
+function DeferredResult({ server, of, name }) {
   const [result, setResult] = useState(/** @type {any} */ (null));
   const [words, setWords] = useState("");
   useEffect(() => {
@@ -25,17 +25,28 @@ function DeferredResult({ server, of }) {
       </p>
     `;
   if (!result) return html`<p class="quiet">Reading the result …</p>`;
-  return html`<${Result} result=${result} server=${server} of=${of} />`;
+  return html`<${Result} result=${result} server=${server} of=${of} name=${name} />`;
 }
 
 /**
- * @param {{result: any, server: string, of?: {session?: string, call: string}}} props `of`: the
- *   call whose result it is
+ * @param {{result: any, server: string, of?: {session?: string, call: string}, name?: string}} props
+ *   `of`: the call whose result it is. `name`: the name of a file with the result
  */
-export function Result({ result, server, of }) {
-  if (result.deferred && of) return html`<${DeferredResult} server=${server} of=${of} />`;
-  const structured = (value) => html`
-    <${Structured} value=${value} total=${result.structuredSize ?? 0} of=${of} />
+export function Result({ result, server, of, name = "" }) {
+  if (result.deferred && of)
+    return html`<${DeferredResult} server=${server} of=${of} name=${name} />`;
+  const total = result.structuredSize ?? 0;
+  const structured = (value) => {
+    const shown = html`<${Structured} value=${value} total=${total} of=${of} />`;
+    return name ? html`<${Clamped}>${shown}</${Clamped}>` : shown;
+  };
+  return html`
+    <${WholeResult}
+      result=${result}
+      server=${server}
+      name=${name}
+      whole=${of && total ? () => whole(of, result) : undefined}
+      structured=${structured}
+    />
   `;
-  return html`<${WholeResult} result=${result} server=${server} structured=${structured} />`;
 }
