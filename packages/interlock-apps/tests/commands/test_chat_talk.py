@@ -19,10 +19,13 @@ from interlock.cli.program import program
 from interlock.models.interface import ModelFacts, ModelFailure
 from interlock.models.scripted import Scripted, call
 from interlock.typed import form_fields as forms
+from interlock.types import ImageContent
 from interlock_apps.fleet.log import SqliteLog
 from interlock_apps.fleet.policy import Policy
 from interlock_apps.fleet.questions import Filled, FormQuestion
+from interlock_servers.everything.samples import png
 from tests.commands.seated import seated
+from tests.host.test_model_choice import Thinker
 
 ALLOW = Policy(default="allow")
 CITIES = ["Barcelona", "Bari", "New York"]
@@ -201,6 +204,33 @@ async def test_a_model_that_failed_is_asked_again() -> None:
         await seat.leave()
     assert seat.text.count("It has too much to do.") == 1
     assert [len(request.messages) for request in model.requests] == [1, 1]
+
+
+async def test_model_context_and_files_by_command(tmp_path: Path) -> None:
+    """/model with an effort, /context with the choice of tools, and /attach before a message."""
+    one = Scripted("Good.", name="one", facts=ModelFacts(images=False))
+    two = Thinker("I see.", name="two", facts=ModelFacts(efforts=("low", "high")))
+    (tmp_path / "notes.txt").write_text("Pack light.")
+    (tmp_path / "sea.png").write_bytes(png(200))
+    async with seated({"guide": guide()}, models=[one, two]) as seat:
+        for line, shown in (
+            (f"/attach '{tmp_path}/sea.png'", "one accepts no pictures"),
+            ("/model two most", "two has no effort most"),
+            ("/model two high", "From now on two answers, effort high"),
+            ("/context", "tokens are used"),
+            ("/context search", "a tool search instead of all tools .your choice"),
+            ("/context nothing", "/context auto, all or search"),
+            (f"/attach '{tmp_path}/notes.txt' '{tmp_path}/sea.png'", "sea.png, .* with your next"),
+            ("/attach none", "No file is attached"),
+            (f"/attach '{tmp_path}/sea.png'", "sea.png, .* with your next"),
+            ("look\r", "I see."),
+        ):
+            await seat.answer("❯", line.rstrip("\r") + "\r")
+            await seat.see(shown)
+        await seat.leave()
+    assert seat.talk.files == []
+    [request] = two.requests
+    assert any(isinstance(block, ImageContent) for block in request.messages[0].content)
 
 
 async def test_control_c_twice_leaves() -> None:

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from interlock.models.interface import ModelFacts
 from interlock.models.scripted import call
 from interlock.types import CreateMessageRequestParams
 from interlock_apps.fleet.policy import Policy
 from interlock_servers.everything.samples import png
+from tests.host.test_model_choice import Thinker, answered
 from tests.web.stage import say, shot, staged
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
@@ -166,6 +168,49 @@ async def test_code_tables_and_pictures_are_shown_and_saved(chromium: Any) -> No
             rows,
         )
         assert text == 'a,b,c,d\r\n\'=1+1,-2,"x ""y"", z",\r\n,,,[1]'
+
+
+async def test_the_model_its_effort_and_its_context(chromium: Any) -> None:
+    """Model and effort are chosen in mid-conversation; thoughts are folded, also after a reload;
+    the meter says what fills the window, which tools are offered, and what it cost.
+    """
+    facts = ModelFacts(context=20_000, efforts=("low", "high"), price_in=1.0, price_out=2.0)
+    thinker = Thinker(answered("Four.", 30_000, 10_000), "Five.", name="thinker", facts=facts)
+    async with staged(chromium, "Hello.", "Back.") as stage:
+        stage.host.models["thinker"] = thinker
+        page = await stage.page()
+        await say(page, "Hello")
+        await page.get_by_text("Hello.", exact=True).wait_for()
+        await page.get_by_label("Model", exact=True).select_option("thinker")
+        await page.get_by_text("From here on thinker answers.").wait_for()
+        await page.get_by_label("Effort").select_option("high")
+        await page.get_by_text("answers, with high effort").wait_for()
+        await say(page, "2 + 2?")
+        await page.get_by_text("Four.").wait_for()
+        assert stage.host.sessions[next(iter(stage.host.sessions))].effort == "high"
+        await page.get_by_text("30,000 tokens in, 10,000 out, $0.05").wait_for()
+        await page.reload()
+        thoughts = page.locator(".thought summary")
+        await thoughts.wait_for()
+        assert not await page.get_by_text("Let me think.").is_visible()
+        await thoughts.click()
+        await page.get_by_text("Let me think.").wait_for()
+        assert await page.get_by_label("Effort").input_value() == "high"
+        meter = page.get_by_role("button", name="Context:")
+        assert "price ≥ $0.05" in (await meter.get_attribute("aria-label") or "")
+        await meter.click()
+        dialog = page.get_by_role("dialog", name="Context")
+        await dialog.get_by_text("of 20,000 tokens are used").wait_for()
+        await dialog.get_by_text("Price: at least $0.05.").wait_for()
+        await dialog.get_by_role("button", name="Search").click()
+        await dialog.get_by_text("You chose the search.").wait_for()
+        await dialog.get_by_text("tools offered now").click()
+        await dialog.get_by_text("interlock__find_tools").wait_for()
+        await shot(page, "composing-meter")
+        await page.keyboard.press("Escape")
+        await say(page, "2 + 3?")
+        await page.get_by_text("Five.").wait_for()
+        assert "interlock__find_tools" in [tool.name for tool in thinker.requests[-1].tools]
 
 
 GIVE = """(target, {how, name, type, data}) => {

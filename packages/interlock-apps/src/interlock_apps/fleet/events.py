@@ -66,6 +66,26 @@ class SessionResumed(Event, frozen=True, kw_only=True, tag="sessionResumed"):
     remark: str = ""
 
 
+class ModelChosen(Event, frozen=True, kw_only=True, tag="modelChosen"):
+    """The model of a conversation, or the effort of its reasoning, was changed.
+
+    `effort` is "" for the provider's default.
+    """
+
+    model: str
+    effort: str = ""
+    remark: str = ""
+
+
+class ToolOfferChosen(Event, frozen=True, kw_only=True, tag="toolOfferChosen"):
+    """The person chose how a conversation offers tools to its model.
+
+    "auto": all of them, or a tool search if they would take too much of the context window.
+    """
+
+    offer: Literal["auto", "all", "search"]
+
+
 class PersonSaid(Event, frozen=True, kw_only=True, tag="personSaid"):
     """The person sent a message.
 
@@ -103,7 +123,10 @@ class MessageUnqueued(Event, frozen=True, kw_only=True, tag="messageUnqueued"):
 class ModelAsked(Event, frozen=True, kw_only=True, tag="modelAsked"):
     """The model is asked.
 
-    `step` counts from 1 in each turn. `tokens` is an estimate of the input.
+    `step` counts from 1 in each turn. `tokens` is an estimate of the input; `own` is the part of it
+    for the system prompt and the tools. `window` is the model's context window, and `answer` the
+    part of it that is kept free for the answer, in tokens. `search` says whether the model got a
+    tool search instead of all tools.
     """
 
     model: str
@@ -111,6 +134,10 @@ class ModelAsked(Event, frozen=True, kw_only=True, tag="modelAsked"):
     messages: int
     tools: int
     tokens: int
+    own: int = 0
+    window: int = 0
+    answer: int = 0
+    search: bool = False
 
 
 class ModelSays(Event, frozen=True, kw_only=True, tag="modelSays"):
@@ -123,12 +150,17 @@ class ModelSays(Event, frozen=True, kw_only=True, tag="modelSays"):
 
 
 class ModelSaid(Event, frozen=True, kw_only=True, tag="modelSaid"):
-    """The model's whole message of one step."""
+    """The model's whole message of one step.
+
+    `thought` is its visible reasoning. `price` is in US dollars; None if the model has no prices.
+    """
 
     model: str
     step: int
     result: CreateMessageResult
     usage: Usage = Usage()
+    thought: str = ""
+    price: float | None = None
 
 
 class ModelFailed(Event, frozen=True, kw_only=True, tag="modelFailed"):
@@ -149,11 +181,15 @@ class Trimmed(Event, frozen=True, kw_only=True, tag="trimmed"):
 
 
 class TurnEnded(Event, frozen=True, kw_only=True, tag="turnEnded"):
-    """The turn ended, and why; `usage` is that of the whole turn."""
+    """The turn ended, and why; `usage` is that of the whole turn.
+
+    `price` is in US dollars; None if an answer of the turn has no price.
+    """
 
     reason: Literal["done", "cancelled", "steps", "tokens", "seconds", "failed", "refused"]
     words: str = ""
     usage: Usage = Usage()
+    price: float | None = None
 
 
 # -- calls of tools --------------------------------------------------------------------------------
@@ -444,6 +480,8 @@ class Notice(Event, frozen=True, kw_only=True, tag="notice"):
 AnyEvent = (
     SessionBegan
     | SessionResumed
+    | ModelChosen
+    | ToolOfferChosen
     | PersonSaid
     | MessageQueued
     | MessageUnqueued

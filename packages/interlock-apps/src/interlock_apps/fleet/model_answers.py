@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec import structs
+
 from interlock.models.interface import Delta, Model, ModelAnswer, ModelFailure
 from interlock.types import CreateMessageRequestParams
 
@@ -20,6 +22,7 @@ async def whole(
     Raises ModelFailure, also for other errors of the model.
     """
     stream = model.stream(request)
+    thought: list[str] = []
     try:
         async for piece in stream:
             if isinstance(piece, ModelAnswer):
@@ -27,7 +30,9 @@ async def whole(
                     raise ModelFailure(
                         f"{model.name} gave an answer that is nested too deeply.", "bad_answer"
                     )
-                return piece
+                return structs.replace(piece, thought="".join(thought)) if thought else piece
+            if piece.kind == "thought":
+                thought.append(piece.text)
             if on_piece is not None:
                 on_piece(piece)
     except ModelFailure:

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from .done_calls import DoneCall
     from .attachments import AttachedFile, FileRefused
     from .loop.budget import Budget
+    from .model_context import ContextUse
     from .options import HostOptions
     from .replay import Replay
     from .runs import Run
@@ -90,6 +91,7 @@ _ROOMS = {
     ".call_explanation": ("CallExplanation",),
     ".consent": ("Bounds",),
     ".done_calls": ("DoneCall",),
+    ".model_context": ("ContextUse",),
     ".options": ("HostOptions",),
     "..fleet.policy_file": ("PolicyFile",),
     "..fleet.policy": ("Policy", "Rule"),
@@ -133,6 +135,7 @@ __all__ = [
     "Budget",
     "Busy",
     "CallQuestion",
+    "ContextUse",
     "Decision",
     "Delta",
     "ModelFacts",

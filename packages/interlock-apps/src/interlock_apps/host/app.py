@@ -26,6 +26,7 @@ from ..fleet.events import (
     Event,
     FeaturesChanged,
     LogEntry,
+    ModelChosen,
     Notice,
     RootsChanged,
     SessionBegan,
@@ -341,18 +342,19 @@ class Host:
 
     # -- conversations -----------------------------------------------------------------------------
 
-    def session(self, *, model: str = "", title: str = "") -> Session:
+    def session(self, *, model: str = "", title: str = "", effort: str = "") -> Session:
         """Start a conversation.
 
         Args:
             model: The name of its model; "": the first one.
+            effort: The effort of the model's reasoning; "": the provider's default.
             title: Its title; "": made from the person's first message.
 
         Raises:
-            ValueError: There is no such model.
+            ValueError: There is no such model, or it does not have this effort.
         """
         chosen = self.model(model)
-        session = Session(self._services, f"s{token_hex(4)}", chosen, title)
+        session = Session(self._services, f"s{token_hex(4)}", chosen, title, effort=effort)
         self.sessions[session.id] = session
         self.publish(
             SessionBegan(
@@ -363,6 +365,15 @@ class Host:
                 by=__version__,
             )
         )
+        if effort:
+            self.publish(
+                ModelChosen(
+                    session=session.id,
+                    model=chosen.name,
+                    effort=effort,
+                    remark=chosen.facts.remark,
+                )
+            )
         return session
 
     def start_run(self, text: str, *, model: str = "", title: str = "") -> Session:
@@ -420,6 +431,8 @@ class Host:
             replay.messages,
             calls=calls,
             queued=replay.queued,
+            effort=replay.effort if replay.effort in model.facts.efforts else "",
+            offer=replay.offer,
         )
         self.publish(SessionResumed(session=session, model=model.name, remark=model.facts.remark))
         for ended in replay.tasks:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from operator import is_not
-from typing import Any
+from typing import Any, Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from interlock.models.interface import ModelFacts
@@ -35,11 +36,55 @@ _BY_NAME = (
 )  # below these keywords the keys are names
 
 
+ToolOffer = Literal["auto", "all", "search"]
+
+
+class LeftOut(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What the model does not see of a conversation: by which rule, and about how many tokens."""
+
+    rule: str
+    words: str
+    tokens: int
+
+
+class ContextUse(Struct, frozen=True, kw_only=True, rename="camel"):
+    """How a conversation uses the context window of its model.
+
+    Attributes:
+        window: The context window, in tokens. All other numbers of tokens are estimates.
+        answer: Kept free for the answer.
+        system: The system prompt, with the instructions and skills of servers.
+        tools: The offered tools.
+        messages: The messages, without what was left out.
+        left_out: What was left out so far.
+        offer: How tools are offered: "auto" decides by their size.
+        search: Whether the model has a tool search instead of the tools of servers.
+        all_tools: All tools of servers, whether they are offered or not.
+        limit: The tokens that the tools of servers may take with "auto".
+        names: The offered tools by name.
+    """
+
+    window: int
+    answer: int
+    system: int
+    tools: int
+    messages: int
+    left_out: tuple[LeftOut, ...] = ()
+    offer: ToolOffer = "auto"
+    search: bool = False
+    all_tools: int = 0
+    limit: int = 0
+    names: tuple[str, ...] = ()
+
+
 class ModelContextBuilder:
     """Builds the system prompt and the tools for one conversation.
 
-    Once tools are offered by search, this does not change back, so that the list stays the same in
-    each step.
+    Once tools are offered by search, this does not change back by itself, so that the list stays
+    the same in each step.
+
+    Attributes:
+        offer: How tools are offered.
     """
 
     def __init__(
@@ -57,6 +102,7 @@ class ModelContextBuilder:
         self._skills = skills
         self._marker = marker
         self._discovery = discovery
+        self.offer: ToolOffer = "auto"
         self._version = -1
         self._tools: tuple[Tool, ...] = ()
         self._size = 0
@@ -74,13 +120,16 @@ class ModelContextBuilder:
                 if item.for_model and not item.blocked
             )
             self._size = tokens.of_tools(self._tools)
-        self._searching = self._searching or self._size > self._discovery * facts.context
+        if self.offer == "auto":
+            self._searching = self._searching or self._size > self._discovery * facts.context
+        searching = self._searching if self.offer == "auto" else self.offer == "search"
         own: tuple[Tool, ...] = (builtin_tools.RESULT_TOOL, builtin_tools.RESOURCE_TOOL)
         if self._skills.offered:
             own = (*own, builtin_tools.LOAD_SKILL_TOOL, builtin_tools.READ_SKILL_TOOL)
         if self._consent.mode == "plan":
             own = (*own, builtin_tools.PLAN_TOOL)
         if self._searching:
+        if searching:
             tools: tuple[Tool, ...] = (builtin_tools.FIND_TOOL, builtin_tools.USE_TOOL, *own)
         else:
             tools = (*self._tools, *own)
@@ -88,7 +137,39 @@ class ModelContextBuilder:
             self._offered = tools
             self._offered_size = tokens.of_tools(tools)
         system = self._system()
-        return ModelContext(system, self._offered, self._offered_size + tokens.of_text(system))
+        size = self._offered_size + tokens.of_text(system)
+        return ModelContext(system, self._offered, size, searching)
+
+    def choose(self, offer: ToolOffer) -> None:
+        """Change how tools are offered; "auto" decides anew."""
+        self.offer = offer
+        self._searching = False
+
+    def use(
+        self, facts: ModelFacts, *, answer: int, messages: int, left_out: tuple[LeftOut, ...]
+    ) -> ContextUse:
+        """How the context window is used now.
+
+        Args:
+            facts: The facts of the model.
+            answer: The tokens that are kept free for the answer.
+            messages: The tokens of the messages.
+            left_out: What was left out of them.
+        """
+        now = self.now(facts)
+        return ContextUse(
+            window=facts.context,
+            answer=answer,
+            system=now.size - self._offered_size,
+            tools=self._offered_size if facts.tools else 0,
+            messages=messages,
+            left_out=left_out,
+            offer=self.offer,
+            search=now.search,
+            all_tools=self._size,
+            limit=int(self._discovery * facts.context),
+            names=tuple(tool.name for tool in now.tools) if facts.tools else (),
+        )
 
     def search(self, words: str, limit: int) -> list[Tool]:
         """The matching tools, as the model may see them."""

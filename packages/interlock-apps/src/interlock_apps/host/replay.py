@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -27,13 +27,16 @@ from ..fleet.events import (
     MessageQueued,
     MessageUnqueued,
     ModelAsked,
+    ModelChosen,
     ModelFailed,
     ModelSaid,
     PersonSaid,
     ResultsGiven,
     SessionBegan,
+    SessionResumed,
     TaskEnded,
     TaskGiven,
+    ToolOfferChosen,
     TurnEnded,
 )
 from ..fleet.log.interface import LogError
@@ -45,10 +48,10 @@ class Replay:
     """A conversation from the log. `session` selects it if the entries contain several.
 
     `events` are its events, `messages` its messages, `tasks` the ended tasks whose outcome is not
-    yet among the messages, `queued` the messages that still wait for the model; `model` and
-    `results` are for a loop that runs it again without a network. Raises LogError if the
-    conversation or its beginning is missing, or was written by another version of Interlock and
-    cannot be read.
+    yet among the messages, `queued` the messages that still wait for the model, `effort` and
+    `offer` what the person chose last; `model` and `results` are for a loop that runs it again
+    without a network. Raises LogError if the conversation or its beginning is missing, or was
+    written by another version of Interlock and cannot be read.
     """
 
     def __init__(
@@ -90,7 +93,18 @@ class Replay:
             if isinstance(event, TaskEnded) and event.call not in given
         )
         self.queued = _queued(self.events)
-        self.model = RecordedModel(began.model, self.events, facts)
+        self.effort = ""
+        self.offer: Literal["auto", "all", "search"] = "auto"
+        name = began.model
+        for event in self.events:
+            if isinstance(event, SessionResumed):
+                name = event.model
+            elif isinstance(event, ModelChosen):
+                name = event.model
+                self.effort = event.effort
+            elif isinstance(event, ToolOfferChosen):
+                self.offer = event.offer
+        self.model = RecordedModel(name, self.events, facts)
         self.results = RecordedResults(self.events)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from interlock import CallToolResult, InterlockError, ProtocolError, TextContent
-from interlock.models.interface import Delta, Model, ModelAnswer, ModelFailure
+from interlock.models.interface import Delta, Model, ModelAnswer, ModelFailure, ThinkingModel
 from interlock.types import SamplingMessage, ToolResultContent
 
 from ..fleet import threat_scan
@@ -21,10 +21,12 @@ from ..fleet.events import (
     Attached,
     MessageQueued,
     MessageUnqueued,
+    ModelChosen,
     ModelSays,
     PersonSaid,
     TaskEnded,
     TaskGiven,
+    ToolOfferChosen,
     TurnEnded,
 )
 from ..fleet.log.session_titles import title_of
@@ -37,7 +39,7 @@ from .calls import ToolCalls
 from .consent import Bounds, Consents, ConversationConsent, Mode
 from .feature_approvals import FeatureApprovals
 from .loaded_skills import LoadedSkills
-from .loop import builtin_tools, parallelism
+from .loop import builtin_tools, parallelism, tokens
 from .loop.budget import Budget
 from .loop.context_window import ContextWindow
 from .loop.result_renderer import ResultRenderer
@@ -45,7 +47,7 @@ from .loop.result_store import ResultStore
 from .loop.turn import AskModel, PublishEvent, Step, ToolUse, TurnState, TurnStopped, turn
 from .loop.untrusted_text import UntrustedTextMarker
 from .message_queue import MessageQueue, When
-from .model_context import ModelContextBuilder
+from .model_context import ContextUse, LeftOut, ModelContextBuilder, ToolOffer
 from .prompter import Prompter
 from .server_access import ServerAccess
 from .uncallable_tools import UncallableTools
@@ -84,7 +86,7 @@ class Session:
     Attributes:
         id: Its id.
         title: Its title.
-        model: Its model.
+        model: Its model, with the chosen effort; `choose_model` changes it.
         messages: All of its messages.
         consent: What the user has decided for it; see `mode` and `bounds`.
     """
@@ -99,10 +101,12 @@ class Session:
         *,
         calls: int = 0,
         queued: Sequence[MessageQueued] = (),
+        effort: str = "",
+        offer: ToolOffer = "auto",
     ) -> None:
         self.id = id
         self.title = title
-        self.model = model
+        self.model = with_effort(model, effort)
         self.messages: list[SamplingMessage] = list(messages)
         self.consent: ConversationConsent = services.consents.of(id)
         self._services = services
@@ -113,7 +117,8 @@ class Session:
         self._renderer = ResultRenderer(
             budget, self._marker, self._results_store, threat_scan.clean
         )
-        self._window = ContextWindow(budget.keep)
+        self._window = self._new_window()
+        self._turn: TurnState | None = None  # of the running turn
         self._context = ModelContextBuilder(
             services.toolbox,
             services.features,
@@ -122,6 +127,7 @@ class Session:
             services.discovery,
             self.consent,
         )
+        self._context.offer = offer
         services.skills.resumed(id, self.messages)
         self._calls = calls  # the count so far, including earlier runs, so that ids stay unique
         self._results: list[ToolResultContent | None] = []
@@ -162,6 +168,72 @@ class Session:
     @bounds.setter
     def bounds(self, bounds: Bounds) -> None:
         self.consent.choose("bounds", bounds)
+    def effort(self) -> str:
+        """The effort of the model's reasoning; "" for the provider's default."""
+        return self.model.effort if isinstance(self.model, ThinkingModel) else ""
+
+    def choose_model(self, model: Model | None = None, *, effort: str | None = None) -> None:
+        """Change the model, its effort, or both; a running turn has them from its next step on.
+
+        The conversation is fitted to the context window of the model. A line replaces each picture
+        if the model cannot see pictures.
+
+        Args:
+            model: The model; None keeps the present one.
+            effort: The effort, "" for the provider's default; None keeps the present one if the
+                model has it.
+
+        Raises:
+            ValueError: The model does not have this effort.
+        """
+        chosen = model or self.model
+        if effort is None:
+            effort = self.effort if self.effort in chosen.facts.efforts else ""
+        chosen = with_effort(chosen, effort)
+        if chosen.name == self.model.name and effort == self.effort:
+            return
+        refit = chosen.facts != self.model.facts
+        self.model = chosen
+        if refit:
+            self._window = self._new_window()
+        if self._turn is not None:
+            self._turn.model = chosen.name
+            self._turn.facts = chosen.facts
+            self._turn.trimming = self._window
+        self._events.publish(
+            ModelChosen(
+                session=self.id, model=chosen.name, effort=effort, remark=chosen.facts.remark
+            )
+        )
+
+    def offer_tools(self, offer: ToolOffer) -> None:
+        """Choose how tools are offered to the model, from its next step on.
+
+        Args:
+            offer: "all" tools; a tool "search" instead of them; "auto": a search if the tools would
+                take more than `HostOptions.discovery` of the context window.
+        """
+        if offer != self._context.offer:
+            self._context.choose(offer)
+            self._events.publish(ToolOfferChosen(session=self.id, offer=offer))
+
+    def context(self) -> ContextUse:
+        """How the conversation uses the context window of its model now."""
+        facts = self.model.facts
+        budget = self._services.budget
+        counted = self._window.size if self.messages else 0
+        return self._context.use(
+            facts,
+            answer=min(facts.output, budget.answer or facts.output),
+            messages=counted or tokens.of_messages(self.messages),
+            left_out=tuple(
+                LeftOut(rule=each.rule, words=each.words, tokens=each.tokens)
+                for each in self._window.omissions.values()
+            ),
+        )
+
+    def _new_window(self) -> ContextWindow:
+        return ContextWindow(self._services.budget.keep, images=self.model.facts.images)
 
     @property
     def queued(self) -> tuple[MessageQueued, ...]:
@@ -489,7 +561,7 @@ class Session:
         return ended
 
     async def _drive(self) -> TurnEnded:
-        talk = TurnState(
+        talk = self._turn = TurnState(
             session=self.id,
             model=self.model.name,
             facts=self.model.facts,
@@ -522,6 +594,8 @@ class Session:
         except StopIteration as end:
             ended: TurnEnded = end.value
             return ended
+        finally:
+            self._turn = None
 
     def _end(self, steps: Generator[Step, Any, TurnEnded], reason: str) -> None:
         """End the turn early; raises StopIteration with its outcome."""
@@ -724,6 +798,15 @@ _OWN = {
     builtin_tools.LOAD_SKILL: builtin_tools.LOAD_SKILL_TOOL,
     builtin_tools.READ_SKILL: builtin_tools.READ_SKILL_TOOL,
 }
+
+
+def with_effort(model: Model, effort: str) -> Model:
+    """The model with an effort. Raises ValueError if the model does not have it."""
+    if isinstance(model, ThinkingModel):
+        return model if model.effort == effort else model.with_effort(effort)
+    if effort:
+        raise ValueError(f"{model.name} has no levels of effort.")
+    return model
 
 
 def _typed(text: str) -> list[TextContent]:

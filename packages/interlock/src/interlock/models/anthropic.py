@@ -16,6 +16,7 @@ from .anthropic_answers import KEY, BlockReader
 from .anthropic_results import IMAGES, MOST_IMAGE, content_part, tool_result
 from .content_pieces import pieces
 from .conversation import IdMap, RoleTurn, begun_and_ended_by_user, kept
+from .effort import anthropic_thinking
 from .interface import AcceptedContent
 from .provider import Provider, ProviderRequest
 from .tool_schemas import Dialect, ToolDescription
@@ -77,6 +78,8 @@ class Anthropic(Provider):
         ):  # the provider rejects a conversation with tool calls if the request names no tools
             body["tools"] = used
             body["tool_choice"] = {"type": "none"}
+        if self.effort:
+            body |= anthropic_thinking(self.model, self.effort, body["max_tokens"])
         if self.streamed:
             body["stream"] = True
         body |= self._extra

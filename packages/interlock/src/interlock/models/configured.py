@@ -65,8 +65,8 @@ class ModelEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         url: The URL of the API, if it is not the provider's usual one.
         key: The variable with the API key, as `${NAME}`.
         key_file: A file that contains only the API key.
-        context: This and the following attributes up to `remark` replace what is known about the
-            model by its name; see `ModelFacts`.
+        context: This and the following attributes up to `price_out` replace what is known about
+            the model by its name; see `ModelFacts`.
         headers: Additional headers; the values may be variables, as `${NAME}`.
         plain: Permits sending the key over http to another machine, where others can read it.
     """
@@ -85,6 +85,9 @@ class ModelEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     speed: float | None = None
     intelligence: float | None = None
     remark: str | None = None
+    efforts: tuple[str, ...] | None = None
+    price_in: float | None = None
+    price_out: float | None = None
     stream: bool = True
     cache: bool = True
     output_name: str = ""
@@ -213,6 +216,13 @@ def _entry(name: str, entry: Any) -> ModelEntry:
     for field in ("cost", "speed", "intelligence"):
         if (number := getattr(read, field)) is not None and not 0 <= number <= 1:
             raise BadModels(f"{where}: {field} must be from 0 to 1.")
+    for field in ("price_in", "price_out"):
+        if (number := getattr(read, field)) is not None and not 0 <= number <= 1_000_000:
+            raise BadModels(
+                f"{where}: {field} must be the price of a million tokens in US dollars, from 0."
+            )
+    if (read.price_in is None) != (read.price_out is None):
+        raise BadModels(f"{where}: give both price_in and price_out, or neither.")
     for field in ("patience", "silence"):
         if (number := getattr(read, field)) is not None and not 0 < number <= 86_400:
             raise BadModels(f"{where}: {field} must be a number of seconds above 0.")

@@ -15,6 +15,7 @@ from interlock.types import (
 
 from .content_pieces import pieces
 from .conversation import IdMap, RoleTurn, begun_and_ended_by_user, kept
+from .effort import gemini_thinking
 from .gemini_answers import KEY, CandidateReader
 from .gemini_results import (
     IMAGES,
@@ -77,6 +78,8 @@ class Gemini(Provider):
             wanted["temperature"] = min(2.0, max(0.0, request.temperature))
         if request.stop_sequences:
             wanted["stopSequences"] = request.stop_sequences[:_MOST_STOPS]
+        if self.effort:
+            wanted["thinkingConfig"] = gemini_thinking(self.model, self.effort)
         body["generationConfig"] = wanted
         if tools:
             body["tools"] = [{"functionDeclarations": [declared(tool) for tool in tools]}]

@@ -9,7 +9,7 @@ turn is in the `_meta` of content blocks (`SAM-21`).
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -30,6 +30,9 @@ class ModelFacts(Struct, frozen=True, kw_only=True):
         speed: From 0 to 1; faster is higher.
         intelligence: From 0 to 1; more capable is higher.
         remark: Shown to a person next to the name.
+        efforts: The levels of effort that its reasoning has, such as "low" and "high".
+        price_in: The price of a million tokens of input in US dollars; None if it is not stated.
+        price_out: The price of a million tokens of output.
     """
 
     context: int = 128_000
@@ -41,6 +44,18 @@ class ModelFacts(Struct, frozen=True, kw_only=True):
     speed: float = 0.5
     intelligence: float = 0.5
     remark: str = ""
+    efforts: tuple[str, ...] = ()
+    price_in: float | None = None
+    price_out: float | None = None
+
+    def price(self, usage: Usage) -> float | None:
+        """The price of an answer in US dollars; None without both prices.
+
+        Input from the provider's cache counts in full, so the real price may be lower.
+        """
+        if self.price_in is None or self.price_out is None:
+            return None
+        return (usage.input * self.price_in + usage.output * self.price_out) / 1_000_000
 
 
 class AcceptedContent(Struct, frozen=True):
@@ -99,17 +114,19 @@ class Delta(Struct, frozen=True, tag=True):
 
 
 class ModelAnswer(Struct, frozen=True, tag=True):
-    """A complete answer, and its token counts."""
+    """A complete answer, and its token counts; `thought` is the visible reasoning before it."""
 
     result: CreateMessageResult
     usage: Usage = Usage()
+    thought: str = ""
 
 
 class Model(Protocol):
     """A language model; each has a `name` that is unique among the configured ones.
 
     A model may also have the attribute `accepts`, an `AcceptedContent`. Without it the `facts` say
-    whether files of a person can be sent to it.
+    whether files of a person can be sent to it. A model whose facts have `efforts` also has
+    `with_effort`; see `ThinkingModel`.
     """
 
     name: str
@@ -125,6 +142,19 @@ class Model(Protocol):
 
     async def aclose(self) -> None:
         """Close its connections."""
+        ...
+
+
+@runtime_checkable
+class ThinkingModel(Protocol):
+    """A model whose reasoning has levels of effort."""
+
+    effort: str
+
+    def with_effort(self, effort: str) -> Model:
+        """The same model, on the same connections, with another effort; "" for the provider's
+        default. Raises ValueError if the model does not have it.
+        """
         ...
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
+from .effort import efforts_of
 from .interface import ModelFacts
 
 # The first entry whose words are all in the name applies. Sizes are those that the providers
@@ -175,10 +178,11 @@ def known(model: str) -> ModelFacts:
     count.
     """
     name = model.lower().rpartition("/")[2]
-    for words, facts in _KNOWN:
-        if all(_in(word, name) for word in words):
-            return facts
-    return UNKNOWN
+    facts = next(
+        (facts for words, facts in _KNOWN if all(_in(word, name) for word in words)), UNKNOWN
+    )
+    efforts = efforts_of(name)
+    return structs.replace(facts, efforts=efforts) if efforts else facts
 
 
 def _in(word: str, name: str) -> bool:

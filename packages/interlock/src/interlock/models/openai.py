@@ -30,7 +30,16 @@ from .tool_schemas import Dialect
 KEY = "io.interlock/openai"
 _READS_FILES = ("api.openai.com", "openrouter.ai")
 _MOST_STOPS = 4
-_OPTIONAL = frozenset({"temperature", "stop", "stream_options", "tool_choice", "max_tokens"})
+_OPTIONAL = frozenset(
+    {
+        "temperature",
+        "stop",
+        "stream_options",
+        "tool_choice",
+        "max_tokens",
+        "reasoning_effort",
+    }
+)
 
 
 class OpenAI(Provider):
@@ -81,6 +90,10 @@ class OpenAI(Provider):
             ]
             if request.tool_choice is not None and request.tool_choice.mode is not None:
                 body["tool_choice"] = request.tool_choice.mode
+        if self.effort and self.host == "openrouter.ai":
+            body["reasoning"] = {"effort": self.effort}
+        elif self.effort:
+            body["reasoning_effort"] = self.effort
         if self.streamed:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
         for name in self._refused:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 from urllib.parse import urlsplit
 
 import msgspec
@@ -24,6 +25,7 @@ from interlock.types import (
 )
 from interlock.wire.sse import EventReader
 
+from ..untrusted.invisible import plain_line as plain
 from .answer_builder import has_calls, without_calls
 from .conversation import IdMap, RoleTurn, prepared, without_tools
 from .errors import ProviderError, ProviderIdentity, of_body
@@ -116,6 +118,7 @@ class Provider(ABC):
 
     Attributes:
         accepts: The content that the model accepts besides text.
+        effort: The effort of its reasoning; "" for the provider's default.
 
     Raises:
         ValueError: The URL or the key is not valid.
@@ -150,6 +153,7 @@ class Provider(ABC):
         self.model = model
         self.url = _checked(url or self.default_url)
         self.facts = facts or known(model)
+        self.effort = ""
         self.host = urlsplit(self.url).hostname or ""
         self.streamed = stream
         self.tries = tries
@@ -174,6 +178,19 @@ class Provider(ABC):
 
     def __rich_repr__(self) -> list[Any]:
         return [self.name, ("model", self.model), ("url", self.url)]
+
+    def with_effort(self, effort: str) -> Self:
+        """The same model with another effort; "" for the provider's default.
+
+        It uses the connections of this one, which closes them. Raises ValueError.
+        """
+        if effort and effort not in self.facts.efforts:
+            has = ", ".join(self.facts.efforts) or "none"
+            raise ValueError(f"{self.name} has no effort {plain(effort, 40)!r}. It has: {has}.")
+        made = copy.copy(self)
+        made.effort = effort
+        made._own = False
+        return made
 
     async def aclose(self) -> None:
         """Close the connections, unless the caller provided `fetch`."""

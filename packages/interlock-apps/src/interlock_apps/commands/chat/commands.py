@@ -32,7 +32,8 @@ COMMANDS = {
     "help": "show this help",
     "servers": "the servers and their state; /servers ID, /servers ID log|start|stop|restart",
     "tools": "all tools; /tools WORDS searches them",
-    "model": "the model in use; /model NAME selects another",
+    "model": "the model in use; /model NAME [EFFORT] selects another, also in mid-conversation",
+    "context": "what the model sees; /context auto|all|search chooses how it gets tools",
     "attach": "attach files to the next message: /attach FILE ...; /attach none removes them",
     "retry": "ask the model again after it gave no answer",
     "roots": "folders that servers may work in (roots); /roots add|remove FOLDER [SERVER]",
@@ -112,7 +113,12 @@ class Commands:
                 return ["log", "start", "stop", "restart"]
             return []
         if name == "model":
-            return list(self._host.models)
+            if len(words) == 1:
+                return list(self._host.models)
+            model = self._host.models.get(words[0])
+            return list(model.facts.efforts) if model and len(words) == 2 else []
+        if name == "context":
+            return ["auto", "all", "search"] if len(words) == 1 else []
         if name == "roots":
             if len(words) == 1:
                 return ["add", "remove"]
@@ -213,22 +219,47 @@ class Commands:
             self._terminal.note("There is no such tool." if rest else "There are no tools.")
 
     async def _model(self, rest: str) -> None:
-        if rest:
-            if rest not in self._host.models:
+        session = self._talk.session
+        name, _, effort = rest.partition(" ")
+        if name:
+            if name not in self._host.models:
                 raise CommandError(
-                    f"There is no model {in_line(rest, 60)}; there are "
+                    f"There is no model {in_line(name, 60)}; there are "
                     f"{', '.join(self._host.models)}."
                 )
-            self._talk.session.model = self._host.models[rest]
+            session.choose_model(self._host.models[name], effort=effort.strip() or None)
         for model in self._host.models.values():
-            mark = "❯ " if model is self._talk.session.model else "  "
+            chosen = model.name == session.model.name
+            mark = "❯ " if chosen else "  "
+            level = f" ({session.effort})" if chosen and session.effort else ""
+            levels = f"  effort: {', '.join(model.facts.efforts)}" if model.facts.efforts else ""
             self._terminal.print(
                 Text.assemble(
-                    (mark + in_line(model.name, 60), "bold"),
-                    (f"  {in_line(model.facts.remark)}", "dim"),
+                    (mark + in_line(model.name, 60) + level, "bold"),
+                    (f"  {in_line(model.facts.remark)}{levels}", "dim"),
                     overflow="fold",
                 )
             )
+
+    async def _context(self, rest: str) -> None:
+        session = self._talk.session
+        if rest in ("auto", "all", "search"):
+            session.offer_tools(rest)  # type: ignore[arg-type]  # one of the words above
+        elif rest:
+            raise CommandError("/context, or /context auto, all or search")
+        use = session.context()
+        parts = {"system prompt": use.system, "tools": use.tools, "messages": use.messages}
+        used = sum(parts.values())
+        share = used / use.window if use.window else 0.0
+        self._terminal.note(f"About {used:,} of {use.window:,} tokens are used ({share:.0%}).")
+        for what, count in (*parts.items(), ("kept free for the answer", use.answer)):
+            self._terminal.note(f"  {count:>9,}  {what}")
+        for left in use.left_out:
+            self._terminal.note(f"  {left.words} About {left.tokens:,} tokens.", "yellow")
+        how = "a tool search instead of all tools" if use.search else f"{len(use.names)} tools"
+        why = f"all tools are about {use.all_tools:,} tokens, the limit is {use.limit:,}"
+        why = why if use.offer == "auto" else "your choice"
+        self._terminal.note(f"The model gets {how} ({why}).")
 
     async def _attach(self, rest: str) -> None:
         words = shlex.split(rest)

@@ -84,6 +84,7 @@ class EventPrinter:
             e.Tainted: self._tainted,
             e.FilesChanged: self._files,
             e.Notice: self._notice,
+            e.ModelChosen: self._model_chosen,
             e.ResourceUpdated: self._updated,
         }
 
@@ -123,6 +124,10 @@ class EventPrinter:
         for block in blocks:
             self._terminal.print(Text(""), Markdown(seen(block), hyperlinks=False))
 
+    def _model_chosen(self, event: e.ModelChosen) -> None:
+        effort = f", effort {event.effort}" if event.effort else ""
+        self._terminal.note(f"· From now on {event.model} answers{effort}.")
+
     def _failed(self, event: e.ModelFailed) -> None:
         self._end_speech()
         self._failure = event.words
@@ -149,7 +154,8 @@ class EventPrinter:
         self._failure = ""
         used = event.usage
         if used.input or used.output:
-            self._terminal.note(f"  {used.input:,} tokens in, {used.output:,} out")
+            price = "" if event.price is None else f", {dollars(event.price)}"
+            self._terminal.note(f"  {used.input:,} tokens in, {used.output:,} out{price}")
 
     # -- calls -------------------------------------------------------------------------------------
 
@@ -325,6 +331,11 @@ class EventPrinter:
     def _redraw(self) -> None:
         if self._terminal.app is not None:
             self._terminal.app.invalidate()
+
+
+def dollars(price: float) -> str:
+    """A price for people: small ones with the digits that matter."""
+    return f"${price:.2f}" if price >= 0.1 or not price else f"${price:.2g}"
 
 
 def counts(tools: int, resources: int, prompts: int) -> str:

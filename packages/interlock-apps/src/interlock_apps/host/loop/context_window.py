@@ -34,14 +34,18 @@ class ContextWindow:
     """The marks of one conversation: messages before a mark are shortened or left out.
 
     The last `keep` turns stay whole. The tokens of a message are estimated when it is new, and
-    again where a rule shortens it.
+    again where a rule shortens it. Without `images`, for a model that cannot see, a line replaces
+    each picture.
 
     Attributes:
         size: The tokens of the messages that were shown last.
+        omissions: All that was left out so far, by rule.
     """
 
-    def __init__(self, keep: int = 2) -> None:
+    def __init__(self, keep: int = 2, *, images: bool = True) -> None:
         self.size = 0
+        self.omissions: dict[str, Omission] = {}
+        self._images = images
         self._keep = keep
         self._media = self._results = self._gone = 0  # indexes of messages
         self._steps: tuple[int, int] = (0, 0)  # omitted messages of the current turn
@@ -60,9 +64,21 @@ class ContextWindow:
             room: The room in tokens.
         """
         trims: list[Omission] = []
-        self._count(messages)
-        if self.size <= room:
-            return self._view(), trims
+        if hidden := self._count(messages):
+            pictures = "1 picture" if hidden == 1 else f"{hidden} pictures"
+            words = f"Left out, because the model cannot see pictures: {pictures}."
+            trims.append(Omission("no-images", words, hidden * tokens.PICTURE))
+        if self.size > room:
+            trims += self._trim(messages, room)
+        for trim in trims:
+            before = self.omissions.get(trim.rule)
+            total = trim.tokens + (before.tokens if before else 0)
+            self.omissions[trim.rule] = msgspec.structs.replace(trim, tokens=total)
+        return self._view(), trims
+
+    def _trim(self, messages: Sequence[SamplingMessage], room: int) -> list[Omission]:
+        """Shorten the messages by the rules, in their order, until they fit; return what went."""
+        trims: list[Omission] = []
         target = int(room * SLACK)
         recent = max(0, len(messages) - RECENT)
         starts = turns(messages)
@@ -107,24 +123,28 @@ class ContextWindow:
                         before - self.size,
                     )
                 )
-        return self._view(), trims
+        return trims
 
-    def _count(self, messages: Sequence[SamplingMessage]) -> None:
-        """Estimate the messages that are new."""
+    def _count(self, messages: Sequence[SamplingMessage]) -> int:
+        """Estimate the messages that are new; return how many pictures in them are hidden."""
         known = len(self._sizes)
         if known > len(messages) or (known and messages[known - 1] is not self._newest):
             self._messages.clear()  # another conversation
             self._sizes.clear()
             known = 0
+        hidden = 0
         for index in range(known, len(messages)):
-            message = _reduced(
-                messages[index], media=index < self._media, results=index < self._results
-            )
+            message = messages[index]
+            if not self._images and (pictures := _pictures_in(message)):
+                message = _map_blocks(message, _hidden)
+                hidden += pictures
+            message = _reduced(message, media=index < self._media, results=index < self._results)
             self._messages.append(message)
             self._sizes.append(tokens.of_message(message))
         if messages:
             self._newest = messages[-1]
         self.size = self.size + sum(self._sizes[known:]) if known else self._size_of_view()
+        return hidden
 
     def _drop_media(self, mark: int) -> None:
         self._media = mark
@@ -252,6 +272,35 @@ def _reduced_result(result: ToolResultContent, media: bool, results: bool) -> To
             content.append(block)
     return msgspec.structs.replace(
         result, content=content, structured_content=UNSET if results else result.structured_content
+    )
+
+
+def _pictures_in(message: SamplingMessage) -> int:
+    """How many pictures a message has, those in results included."""
+    return sum(
+        isinstance(each, ImageContent)
+        for block in blocks(message)
+        for each in (block.content if isinstance(block, ToolResultContent) else [block])
+    )
+
+
+def _map_blocks(message: SamplingMessage, change: Callable[[object], object]) -> SamplingMessage:
+    """The message with each block changed, those in results included."""
+    content = [
+        msgspec.structs.replace(block, content=[change(inner) for inner in block.content])
+        if isinstance(block, ToolResultContent)
+        else change(block)
+        for block in blocks(message)
+    ]
+    return msgspec.structs.replace(message, content=content)
+
+
+def _hidden(block: object) -> object:
+    """A line in place of a picture, for a model that cannot see."""
+    if not isinstance(block, ImageContent):
+        return block
+    return TextContent(
+        text=f"(A picture of type {block.mime_type} was left out: this model cannot see pictures.)"
     )
 
 

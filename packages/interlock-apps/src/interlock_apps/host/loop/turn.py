@@ -42,11 +42,15 @@ HARDER = 0.5  # share of the room after the provider said that the conversation 
 
 
 class ModelContext(Struct, frozen=True):
-    """The system prompt and the tools for the model, at this moment, and the tokens of both."""
+    """The system prompt and the tools for the model, at this moment, and the tokens of both.
+
+    `search` says whether a tool search replaces the tools of servers.
+    """
 
     system: str
     tools: tuple[Tool, ...]
     size: int
+    search: bool = False
 
 
 class AskModel(Struct, frozen=True):
@@ -102,7 +106,8 @@ class TurnState(Struct):
     """The state of a conversation for a turn: its messages, which the turn extends, and its
     settings.
 
-    `steered` returns the messages that the person wrote for the next step, each once.
+    `steered` returns the messages that the person wrote for the next step, each once. `model`,
+    `facts` and `trimming` may change while a step runs; the next step has the new ones.
     """
 
     session: str
@@ -115,38 +120,55 @@ class TurnState(Struct):
     steered: Callable[[], Sequence[PersonSaid]] = tuple
 
 
+class _Spent(Struct):
+    """What the answers of a turn took: tokens, and US dollars if all of them have a price."""
+
+    usage: Usage = Usage()
+    price: float | None = None
+    answers: int = 0
+
+    def add(self, usage: Usage, price: float | None) -> None:
+        self.usage = self.usage + usage
+        before = self.price if self.answers else 0.0
+        self.price = None if before is None or price is None else before + price
+        self.answers += 1
+
+
 def turn(talk: TurnState) -> Generator[Step, Any, TurnEnded]:
     """Continue the conversation from the person's last message; return how the turn ended.
 
     The messages are consistent afterwards, whatever the outcome.
     """
-    used = Usage()
+    spent = _Spent()
     step = 0
     try:
         while True:
-            if (over := _over(talk.budget, step, used)) is not None:
-                return TurnEnded(session=talk.session, reason=over[0], words=over[1], usage=used)
+            if (over := _over(talk.budget, step, spent.usage)) is not None:
+                return _ended(talk, spent, *over)
             step += 1
+            model = talk.model
+            facts = talk.facts
             said = yield from _asked(talk, step)
             if isinstance(said, TurnEnded):
-                return TurnEnded(
-                    session=talk.session, reason=said.reason, words=said.words, usage=used
-                )
-            used = used + said.usage
+                return _ended(talk, spent, said.reason, said.words)
+            price = facts.price(said.usage)
+            spent.add(said.usage, price)
             uses = _append_message(talk, said.result)
             yield PublishEvent(
                 ModelSaid(
                     session=talk.session,
-                    model=talk.model,
+                    model=model,
                     step=step,
                     result=said.result,
                     usage=said.usage,
+                    thought=said.thought,
+                    price=price,
                 )
             )
             if not uses:
                 if (yield from _steered(talk)):
                     continue  # the person wrote more: the model answers that in the same turn
-                return _answered(talk, said.result, used)
+                return _ended(talk, spent, *_answered(said.result))
             results = yield CallTools(uses[: talk.budget.calls])
             late = [
                 _not_run(use.id, f"Not called: at most {talk.budget.calls} calls in one step.")
@@ -163,10 +185,13 @@ def turn(talk: TurnState) -> Generator[Step, Any, TurnEnded]:
             "seconds": f"The turn took longer than {talk.budget.seconds:g} seconds.",
             "failed": "The host has an internal error.",
         }
-        reason: Any = stop.reason
-        return TurnEnded(
-            session=talk.session, reason=reason, words=words.get(stop.reason, ""), usage=used
-        )
+        return _ended(talk, spent, stop.reason, words.get(stop.reason, ""))
+
+
+def _ended(talk: TurnState, spent: _Spent, reason: Any, words: str) -> TurnEnded:
+    return TurnEnded(
+        session=talk.session, reason=reason, words=words, usage=spent.usage, price=spent.price
+    )
 
 
 def _over(budget: Budget, step: int, used: Usage) -> tuple[Any, str] | None:
@@ -224,6 +249,10 @@ def _asked(talk: TurnState, step: int) -> Generator[Step, Any, ModelAnswer | Tur
                 messages=len(messages),
                 tools=len(tools),
                 tokens=size,
+                own=offer.size,
+                window=talk.facts.context,
+                answer=most,
+                search=offer.search,
             )
         )
         came = yield AskModel(step, request)
@@ -262,14 +291,10 @@ def _use(block: ToolUseContent) -> ToolUse:
     )
 
 
-def _answered(talk: TurnState, result: CreateMessageResult, used: Usage) -> TurnEnded:
+def _answered(result: CreateMessageResult) -> tuple[str, str]:
+    """The reason and the words with which a turn ends after the model's answer."""
     if result.stop_reason == "refusal":
-        return TurnEnded(
-            session=talk.session,
-            reason="refused",
-            words="The model refuses to answer this.",
-            usage=used,
-        )
+        return "refused", "The model refuses to answer this."
     words = (
         "The answer was cut off at the length limit." if result.stop_reason == "maxTokens" else ""
     )
@@ -278,7 +303,7 @@ def _answered(talk: TurnState, result: CreateMessageResult, used: Usage) -> Turn
         for b in blocks(SamplingMessage(role="assistant", content=result.content))
     ):
         words = "The model gave an empty answer."
-    return TurnEnded(session=talk.session, reason="done", words=words, usage=used)
+    return "done", words
 
 
 def _complete(

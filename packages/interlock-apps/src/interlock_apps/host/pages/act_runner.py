@@ -55,6 +55,9 @@ class ActRunner:
             a.RemoveQueuedAct: self._remove_queued,
             a.SendQueuedAct: self._send_queued,
             a.NewSessionAct: self._new,
+            a.ChooseModelAct: self._choose_model,
+            a.OfferToolsAct: self._offer_tools,
+            a.ContextAct: self._context,
             a.OpenSessionAct: self._open,
             a.ResumeAct: self._resume,
             a.GiveAnswerAct: self._answer,
@@ -191,7 +194,18 @@ class ActRunner:
         await self._host.tasks.cancel(act.call)
 
     async def _new(self, act: a.NewSessionAct) -> Any:
-        return {"session": self._host.session(model=act.model, title=act.title).id}
+        session = self._host.session(model=act.model, title=act.title, effort=act.effort)
+        return {"session": session.id}
+
+    async def _choose_model(self, act: a.ChooseModelAct) -> None:
+        model = self._host.model(act.model) if act.model else None
+        self._session(act.session).choose_model(model, effort=act.effort)
+
+    async def _offer_tools(self, act: a.OfferToolsAct) -> None:
+        self._session(act.session).offer_tools(act.offer)
+
+    async def _context(self, act: a.ContextAct) -> Any:
+        return plain(self._session(act.session).context())
 
     async def _open(self, act: a.OpenSessionAct) -> Any:
         live = act.session in self._host.sessions

@@ -97,7 +97,29 @@ class NewSessionAct(HostAct, frozen=True, kw_only=True, tag="newSession"):
     """Start a conversation."""
 
     model: str = ""
+    effort: str = ""
     title: str = ""
+
+
+class ChooseModelAct(HostAct, frozen=True, kw_only=True, tag="chooseModel"):
+    """Change the model of a conversation, or the effort of its reasoning."""
+
+    session: str
+    model: str = ""
+    effort: str | None = None
+
+
+class OfferToolsAct(HostAct, frozen=True, kw_only=True, tag="offerTools"):
+    """Choose how a conversation offers tools to its model."""
+
+    session: str
+    offer: Literal["auto", "all", "search"]
+
+
+class ContextAct(HostAct, frozen=True, kw_only=True, tag="context"):
+    """Return how a conversation uses the context window of its model."""
+
+    session: str
 
 
 class OpenSessionAct(HostAct, frozen=True, kw_only=True, tag="openSession"):
@@ -400,6 +422,9 @@ AnyAct = (
     | RemoveQueuedAct
     | SendQueuedAct
     | NewSessionAct
+    | ChooseModelAct
+    | OfferToolsAct
+    | ContextAct
     | OpenSessionAct
     | ResumeAct
     | GiveAnswerAct

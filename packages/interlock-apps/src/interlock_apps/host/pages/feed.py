@@ -9,6 +9,7 @@ from ...fleet.events import (
     FeaturesChanged,
     LogEntry,
     PolicyEdited,
+    ModelChosen,
     RootsChanged,
     RuleRemembered,
     ServerState,
@@ -27,6 +28,7 @@ MOST_PAST = 200
 # Events that change the state.
 STATEFUL = (
     FeaturesChanged,
+    ModelChosen,
     ServerState,
     RootsChanged,
     RuleRemembered,

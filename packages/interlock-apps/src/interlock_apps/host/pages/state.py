@@ -119,7 +119,12 @@ def state(
         "demo": demo,
         "appsOrigin": apps_origin,
         "models": [
-            {"name": m.name, "remark": m.facts.remark, "context": m.facts.context}
+            {
+                "name": m.name,
+                "remark": m.facts.remark,
+                "context": m.facts.context,
+                "efforts": list(m.facts.efforts),
+            }
             for m in host.models.values()
         ],
         "sessions": [
@@ -129,6 +134,7 @@ def state(
                     "title": s.title,
                     "model": s.model.name,
                     "remark": s.model.facts.remark,
+                    "effort": s.effort,
                     "running": s.running,
                     "began": began.get(s.id),
                     "past": False,
@@ -147,6 +153,7 @@ def state(
                     "title": row.title,
                     "model": row.model,
                     "remark": "",
+                    "effort": "",
                     "running": False,
                     "began": row.began,
                     "past": True,

@@ -24,6 +24,8 @@ const PAUSE = 200;
 const KINDS = {
   sessionBegan: ["talk", "Conversation started"],
   sessionResumed: ["talk", "Resumed"],
+  modelChosen: ["talk", "Model chosen"],
+  toolOfferChosen: ["tool", "Tools chosen"],
   personSaid: ["talk", "You said"],
   messageQueued: ["wait", "Message queued"],
   messageUnqueued: ["cross", "Queued message removed"],
@@ -65,6 +67,10 @@ function summary(event) {
       return event.prompt
         ? `/${event.prompt} of ${event.server}`
         : (event.messages ?? []).map((message) => blocks(message.content)).join(" ");
+    case "modelChosen":
+      return `${event.model} ${event.effort ?? ""}`;
+    case "toolOfferChosen":
+      return event.offer;
     case "messageQueued":
       return blocks(event.message.content);
     case "messageUnqueued":

@@ -11,10 +11,13 @@ import {
   useLayoutEffect,
   useRef,
   useState,
+  visible,
+  wordsOf,
 } from "../kit/kit.js";
 import { speak } from "./conversation.js";
 import { reachable } from "../kit/net.js";
 import { FilePicker, Files, addFiles, filesOf, forget, uploading, useDrop } from "./files.js";
+import { Meter } from "./meter.js";
 import { Mentions, suggested, trigger } from "./mentions.js";
 import { ConsentStrip, ModeControl } from "./modes.js";
 import { choosePrompt } from "./prompts.js";
@@ -152,7 +155,8 @@ function hintFor(running) {
 /** The message box. @param {{id: string}} props */
 function Message({ id }) {
   const text = draft(id).value;
-  const [model, setModel] = useState("");
+  const [chosen, setChosen] = useState({ model: "", effort: "" });
+  const { model, effort } = chosen;
   const field = useRef(/** @type {any} */ (null));
   const lost = useRef(false);
   const running = id ? talk(id).running.value : false;
@@ -164,8 +168,7 @@ function Message({ id }) {
   const write = (value) => {
     draft(current.value).value = value;
   };
-  const chosen = filesOf(id).value;
-  const empty = !text.trim() && !chosen.length;
+  const empty = !text.trim() && !filesOf(id).value.length;
   const take = (given) => {
     addFiles(id, model, given);
     field.current?.focus();
@@ -192,7 +195,7 @@ function Message({ id }) {
     const body = { text: said, attach, files: files.map((one) => one.file) };
     const sent = running
       ? (await attempt("steer", { session: id, when, ...body })) !== undefined
-      : await speak("say", body, model);
+      : await speak("say", body, model, effort);
     if (sent) return files.forEach(forget);
     filesOf(current.value).value = files;
     if ((id && current.value !== id) || draft(current.value).value) return;
@@ -259,11 +262,8 @@ function Message({ id }) {
           <${ModeControl} key=${id} id=${id} />
           <${FilePicker} onFiles=${take} />
           <span class="grow"></span>
-          ${
-            !id &&
-            models.value.length > 1 &&
-            html`<${Models} model=${model} onChange=${setModel} />`
-          }
+          <${ModelChoice} id=${id} chosen=${chosen} onChange=${setChosen} />
+          ${id && html`<${Meter} session=${id} />`}
           ${running && html`<${Stop} />`}
           ${
             (!running || !empty) &&
@@ -277,24 +277,67 @@ function Message({ id }) {
   `;
 }
 
-/** Which model answers. @param {{model: string, onChange: (name: string) => void}} props */
-const Models = ({ model, onChange }) => html`
-  <select
-    class="small"
-    aria-label="Model"
-    value=${model}
-    onChange=${(event) => onChange(event.currentTarget.value)}
-  >
-    <option value="">${models.value[0].name}</option>
-    ${models.value.slice(1).map(
-      (one) => html`
-        <option key=${one.name} value=${one.name}>
-          ${one.name}
-        </option>
-      `,
-    )}
-  </select>
-`;
+/**
+ * Which model answers, and with which effort: of this conversation, or of a new one.
+ * @param {{id: string, chosen: {model: string, effort: string},
+ *   onChange: (chosen: {model: string, effort: string}) => void}} props
+ */
+function ModelChoice({ id, chosen, onChange }) {
+  const listed = id ? sessions.value.find((one) => one.id === id) : null;
+  const name = listed?.model || chosen.model || models.value[0]?.name || "";
+  const effort = listed ? (listed.effort ?? "") : chosen.effort;
+  const known = models.value.find((one) => one.name === name);
+  const efforts = known?.efforts ?? [];
+  const choose = async (model, level) => {
+    if (id) await attempt("chooseModel", { session: id, model, effort: level });
+    else onChange({ model, effort: level });
+  };
+  const toModel = (model) => {
+    const has = models.value.find((one) => one.name === model)?.efforts ?? [];
+    choose(model, has.includes(effort) ? effort : "");
+  };
+  return html`
+    ${
+      models.value.length > 1 &&
+      html`
+        <select
+          class="small"
+          aria-label="Model"
+          value=${name}
+          onChange=${(event) => toModel(event.currentTarget.value)}
+        >
+          ${models.value.map(
+            (one) => html`
+              <option key=${one.name} value=${one.name}>
+                ${visible(one.name)}
+              </option>
+            `,
+          )}
+        </select>
+      `
+    }
+    ${
+      efforts.length > 0 &&
+      html`
+        <select
+          class="small"
+          aria-label="Effort"
+          value=${effort}
+          onChange=${(event) => choose(name, event.currentTarget.value)}
+        >
+          <option value="">Default effort</option>
+          ${efforts.map(
+            (level) => html`
+              <option key=${level} value=${level}>
+                ${wordsOf(level)} effort
+              </option>
+            `,
+          )}
+        </select>
+      `
+    }
+  `;
+}
 
 const Stop = () => html`
   <button type="button" class="stop" onClick=${stop} aria-keyshortcuts="Escape">

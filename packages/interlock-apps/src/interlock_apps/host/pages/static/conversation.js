@@ -22,6 +22,7 @@ import { Content, Plain, Pointed, Value } from "../kit/content.js";
 import { splitAtMarkers } from "./untrusted-text.js";
 import { Markdown } from "../kit/markdown.js";
 import { applyMode } from "./modes.js";
+import { dollars } from "./meter.js";
 import { Question } from "./question.js";
 import { follow, useItemWindow } from "./item-window.js";
 import { barred, reachable } from "../kit/net.js";
@@ -290,13 +291,14 @@ const REASONS = {
 /** The host's words for a turn that the person cancelled; the person is the reader here. */
 const CANCELLED = "Cancelled by the user.";
 
-/** @param {any} usage */
-function tokens(usage) {
+/** The tokens of a turn, and its price if the model has prices. @param {any} event */
+function tokens({ usage, price }) {
   if (!usage || !(usage.input || usage.output)) return "";
   const [sent, got] = [usage.input ?? 0, usage.output ?? 0].map((count) =>
     count.toLocaleString("en"),
   );
-  return `${sent} tokens in, ${got} out`;
+  const cost = price === undefined || price === null ? "" : `, ${dollars(price)}`;
+  return `${sent} tokens in, ${got} out${cost}`;
 }
 
 /**
@@ -304,8 +306,8 @@ function tokens(usage) {
  * failure.
  */
 function EndedItem({ item }) {
-  const { session, reason, words, usage } = item.event;
-  const took = tokens(usage);
+  const { session, reason, words } = item.event;
+  const took = tokens(item.event);
   const ok = reason === "done";
   const why = words && words !== CANCELLED ? html`<${Say} text=${words} />` : REASONS[reason];
   const retriable = !ok && talk(session).retriable.value === item;
@@ -357,6 +359,15 @@ const KINDS = {
   question: QuestionItem,
   ended: EndedItem,
   failed: FailedItem,
+  chosen: ({ item }) => html`
+    <p class="line quiet">
+      <${Icon} name="talk" />
+      <span>
+        From here on <${Say} text=${item.event.model} />
+        answers${item.event.effort ? `, with ${item.event.effort} effort` : ""}.
+      </span>
+    </p>
+  `,
   resumed: ({ item }) => html`
     <p class="line quiet">
       <${Icon} name="talk" />
@@ -608,17 +619,18 @@ export function Welcome() {
  * Send a message in the open conversation, or in a new one.
  * @param {string} act
  * @param {any} body
- * @param {string} model
+ * @param {string} model of a new conversation
+ * @param {string} effort of a new conversation
  */
-export async function speak(act, body, model = "") {
+export async function speak(act, body, model = "", effort = "") {
   let session = isLive(current.value) ? current.value : "";
   if (!session) {
-    const begun = await attempt("newSession", model ? { model } : {});
+    const begun = await attempt("newSession", { model, effort });
     if (!begun) return false;
     session = begun.session;
     if (!sessions.value.some((one) => one.id === session))
       sessions.value = [
-        { id: session, title: "", model, running: false, began: Date.now() / 1000 },
+        { id: session, title: "", model, effort, running: false, began: Date.now() / 1000 },
         ...sessions.value,
       ];
     const before = current.value;

@@ -86,6 +86,24 @@ const FRAME = 50;
 let keys = 0;
 const key = () => `k${++keys}`;
 
+/** Tokens and dollars of no turn; `unpriced`: turns of models without prices. */
+const NOTHING = { input: 0, output: 0, kept: 0, price: 0, priced: 0, unpriced: 0 };
+
+/** @param {typeof NOTHING} spent @param {any} event the end of a turn */
+function plus(spent, { usage, price }) {
+  const { input = 0, output = 0, kept = 0 } = usage ?? {};
+  if (!input && !output) return spent;
+  const known = price !== undefined && price !== null;
+  return {
+    input: spent.input + input,
+    output: spent.output + output,
+    kept: spent.kept + kept,
+    price: spent.price + (known ? price : 0),
+    priced: spent.priced + (known ? 1 : 0),
+    unpriced: spent.unpriced + (known ? 0 : 1),
+  };
+}
+
 /**
  * A conversation: items in order, each with its own signals, so that a change of one item does not
  * re-render the others.
@@ -105,6 +123,10 @@ export class Talk {
     this.retriable = signal(/** @type {any} */ (null));
     /** Messages that wait for the running turn, or that a stopped turn left. */
     this.queue = signal(/** @type {any[]} */ ([]));
+    /** The last request to the model, with its estimated tokens. */
+    this.request = signal(/** @type {any} */ (null));
+    /** What the turns took so far. */
+    this.spent = signal({ ...NOTHING });
     this.last = 0;
     /** The number of the first entry of the log that is here; 0 for all of the conversation. */
     this.first = signal(0);
@@ -130,6 +152,8 @@ export class Talk {
     this.orphans.clear();
     this.retriable.value = null;
     this.queue.value = [];
+    this.request.value = null;
+    this.spent.value = { ...NOTHING };
     this.calls.clear();
     this.asked.clear();
     this.groups.clear();
@@ -375,6 +399,10 @@ const TAKE = {
     talk.remark.value = event.remark ?? "";
     talk.add({ kind: "resumed", at, event });
   },
+  modelChosen: (talk, event, at) => {
+    talk.remark.value = event.remark ?? "";
+    talk.add({ kind: "chosen", at, event });
+  },
   personSaid: (talk, event, at) => {
     talk.finish();
     talk.retriable.value = null;
@@ -396,6 +424,7 @@ const TAKE = {
     talk.retriable.value = null;
     talk.running.value = true;
     talk.failure = "";
+    talk.request.value = event;
     talk.piece(at, event.step, event.model);
   },
   modelSays: (talk, event, at) => {
@@ -412,6 +441,7 @@ const TAKE = {
     item.text.value = texts(event.result.content);
     item.result.value = event.result;
     item.usage.value = event.usage ?? null;
+    if (event.thought) item.thought.value = event.thought;
   },
   modelFailed: (talk, event, at) => {
     talk.finish();
@@ -422,6 +452,7 @@ const TAKE = {
   turnEnded: (talk, event, at) => {
     talk.finish();
     talk.running.value = false;
+    talk.spent.value = plus(talk.spent.value, event);
     // The line above says so already.
     const alreadyShown = event.words !== "" && event.words === talk.failure;
     const item = talk.add({ kind: "ended", at, event, alreadyShown });
@@ -582,6 +613,12 @@ const HOST = {
     ];
     const begun = talk(event.session);
     if (begun.loaded.value === "no") begun.loaded.value = "yes";
+  },
+  modelChosen: (event) => {
+    const { model, effort = "", remark = "" } = event;
+    sessions.value = sessions.value.map((one) =>
+      one.id === event.session ? { ...one, model, effort, remark } : one,
+    );
   },
   personSaid: (event) => {
     runs(event.session, true);
