@@ -351,7 +351,9 @@ CURES: Final[tuple[tuple[str, str], ...]] = (
     (r"There is no server …", "Choose one of the servers of the configuration."),
     (r"This task has ended", "Look at its result."),
     (r"longer than … items|nested too deeply|prompt … is empty", _REPORT),
-    (r"nothing to retry", "Write a new message."),
+    (r"nothing to retry|No message waits|no longer waits", "Write a new message."),
+    (r"No turn is running", "Call `Session.say`, which begins one."),
+    (r"messages can wait", "Send the waiting messages, or remove one of them."),
     (r"is blocked", "The policy of the host forbids it; a rule of your own can allow it."),
     (r"refuses the secret", "Give both sides the same secret."),
     # the command line
