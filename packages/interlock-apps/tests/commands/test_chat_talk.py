@@ -25,7 +25,9 @@ from interlock_apps.fleet.policy import Policy
 from interlock_apps.fleet.questions import Filled, FormQuestion
 from interlock_servers.everything.samples import png
 from tests.commands.seated import seated
+from tests.host.scene import texts_of
 from tests.host.test_model_choice import Thinker
+from tests.host.test_steering import Gate
 
 ALLOW = Policy(default="allow")
 CITIES = ["Barcelona", "Bari", "New York"]
@@ -204,6 +206,30 @@ async def test_a_model_that_failed_is_asked_again() -> None:
         await seat.leave()
     assert seat.text.count("It has too much to do.") == 1
     assert [len(request.messages) for request in model.requests] == [1, 1]
+
+
+async def test_a_line_that_is_typed_while_it_works() -> None:
+    """It reaches the model at the next step of the turn; what was not sent stays in the line."""
+    gate = Gate("One.")
+    model = Scripted(gate, "Two.", "Three.")
+    async with seated({"guide": guide()}, models=[model]) as seat:
+        await seat.answer("❯", "go\r")
+        await gate.reached.wait()
+        await seat.see("Ctrl-C cancels")
+        seat.type("be brieg\x7ff\r")
+        await seat.see(r"\+ be brief .for the model's next step")
+        seat.type("half a li")
+        await seat.see(r"\+ half a li")
+        gate.open.set()
+        await seat.see("Two.")
+        await seat.answer("❯ half a li", "ne\r")
+        await seat.see("Three.")
+        await seat.leave()
+    assert [texts_of(request.messages[-1])[-1] for request in model.requests] == [
+        "go",
+        "be brief",
+        "half a line",
+    ]
 
 
 async def test_model_context_and_files_by_command(tmp_path: Path) -> None:

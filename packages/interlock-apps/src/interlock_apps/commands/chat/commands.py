@@ -141,6 +141,7 @@ class Commands:
             ("Enter", "sends; Alt+Enter, or Esc and then Enter, breaks the line"),
             ("/", "prompts of all servers: /plan name=value, or the arguments are asked for"),
             ("@", "resources of all servers, attached to your message: @server:uri"),
+            ("while it works", "a line that you type reaches the model at its next step"),
             ("Ctrl-C", "cancels the running turn; twice quits"),
             ("Ctrl-D", "leaves"),
             *((f"/{name}", words) for name, words in COMMANDS.items()),

@@ -14,6 +14,7 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.input import Input
 from prompt_toolkit.input.typeahead import clear_typeahead
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import Layout, Window
 from prompt_toolkit.layout.controls import FormattedTextControl
 from prompt_toolkit.shortcuts import PromptSession
@@ -52,6 +53,8 @@ class TerminalFocus:
     `ask` shows a question and returns the answer. `ask_group` does so for the calls of one step;
     None means that each is asked about on its own. `live` returns the text shown below the output
     while something is running.
+    `ask` shows a question and returns the answer. `live` returns the text shown below the output
+    while something is running. `typed` is what the person has begun to type meanwhile.
     """
 
     def __init__(self, terminal: TerminalOutput, input: Input) -> None:
@@ -60,6 +63,8 @@ class TerminalFocus:
         self.ask: Callable[[AnyQuestion], Coroutine[Any, Any, Answer]]
         self.ask_group: Callable[[Sequence[CallQuestion]], Coroutine[Any, Any, Answer | None]]
         self.live: Callable[[], StyleAndTextTuples] = lambda: []
+        self.typed = ""  # while some work runs, and not sent yet
+        self._steer: Callable[[str], None] | None = None
         self.waiting: list[QueuedQuestion] = []
         self._came = asyncio.Event()
         self._stop: Callable[[], None] | None = None
@@ -232,11 +237,16 @@ class TerminalFocus:
                 await asyncio.wait({reading, came})
 
     async def during(
-        self, work: Coroutine[Any, Any, T], *, stop: Callable[[], None] | None = None
+        self,
+        work: Coroutine[Any, Any, T],
+        *,
+        stop: Callable[[], None] | None = None,
+        steer: Callable[[str], None] | None = None,
     ) -> T:
         """Run some work, show its progress, and ask the questions that arrive meanwhile.
 
-        Ctrl-C calls `stop`; without `stop` it cancels the work.
+        Ctrl-C calls `stop`; without `stop` it cancels the work. `steer` gets the lines that are
+        typed meanwhile; without it they are ignored.
 
         Raises QuestionAbandoned if the work was cancelled, and LeaveChat at the second Ctrl-C.
         """
@@ -246,6 +256,7 @@ class TerminalFocus:
             task.cancel()
 
         self._stop = stop or cancel
+        self._steer = steer
         self._stops = 0
         try:
             while not task.done():
@@ -258,6 +269,7 @@ class TerminalFocus:
             return task.result()
         finally:
             self._stop = None
+            self._steer = None
             self._stops = 0
             task.cancel()
             await asyncio.wait({task})
@@ -270,10 +282,12 @@ class TerminalFocus:
             self._stops += 1
             event.app.exit()
 
+        if self._steer is not None:
+            self._take_lines(keys, self._steer)
         app: Application[None] = Application(
             layout=Layout(
                 Window(
-                    FormattedTextControl(self.live),
+                    FormattedTextControl(self._shown_live),
                     wrap_lines=True,
                     dont_extend_height=True,
                     always_hide_cursor=True,
@@ -298,6 +312,32 @@ class TerminalFocus:
             if self._stops == 1:
                 self.terminal.note("Cancelled. Press Ctrl-C again to quit.", "yellow")
             self._stopped()
+
+    def _take_lines(self, keys: KeyBindings, steer: Callable[[str], None]) -> None:
+        """Collect what is typed while some work runs; Enter passes it on."""
+
+        @keys.add(Keys.Any)
+        @keys.add(Keys.BracketedPaste)
+        def _(event: KeyPressEvent) -> None:
+            words = " ".join(event.data.splitlines())
+            self.typed += "".join(sign for sign in words if sign.isprintable())
+            event.app.invalidate()
+
+        @keys.add("backspace")
+        def _(event: KeyPressEvent) -> None:
+            self.typed = self.typed[:-1]
+            event.app.invalidate()
+
+        @keys.add("enter")
+        def _(event: KeyPressEvent) -> None:
+            text = self.typed
+            self.typed = ""
+            if text.strip():
+                steer(text)
+
+    def _shown_live(self) -> StyleAndTextTuples:
+        shown = self.live()
+        return [*shown, ("", "\n"), ("bold", "  + "), ("", self.typed)] if self.typed else shown
 
     async def run(self, app: Application[T]) -> T:
         """Run an application, which has the terminal until it ends."""

@@ -116,6 +116,7 @@ class ChatRepl:
         self.front.live = self.feed.live
         self.session: Session
         self.files: list[AttachedFile] = []  # for the next message
+        self._steering: set[asyncio.Task[Any]] = set()
         self._commands = Commands(self)
         self._typed = ""
         self._choices = LineCompleter(
@@ -268,6 +269,23 @@ class ChatRepl:
         self.files = []
         await self._turn(self.session.say(speech.text, attach=attach, files=files))
 
+    def _steer(self, text: str) -> None:
+        """Give the model a line at its next step; without a turn it is kept for the next line."""
+        if not self.session.running:
+            self.front.typed = text
+            return
+        work = asyncio.create_task(self._queue(text))
+        self._steering.add(work)
+        work.add_done_callback(self._steering.discard)
+
+    async def _queue(self, text: str) -> None:
+        try:
+            await self.session.steer(text)
+        except InterlockError as bad:
+            self.terminal.note(f"! {bad}", "bold red")
+        else:
+            self.terminal.note(f"+ {in_line(text, 200)} (for the model's next step)")
+
     async def retry(self) -> None:
         """Ask the model again after the last turn failed."""
         await self._turn(self.session.retry())
@@ -417,7 +435,11 @@ class ChatRepl:
             else:
                 task.cancel()  # it is still reading the attachments
 
-        ended = await self.front.during(wait(), stop=stop)
+        try:
+            ended = await self.front.during(wait(), stop=stop, steer=self._steer)
+        finally:
+            self._typed = self.front.typed  # begun in the turn, and not sent
+            self.front.typed = ""
         if ended.reason == "done":
             self.terminal.print("")
 
