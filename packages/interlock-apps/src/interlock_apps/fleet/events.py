@@ -307,13 +307,17 @@ class QuestionAnswered(Event, frozen=True, kw_only=True, tag="answered"):
 
 
 class SampleEnded(Event, frozen=True, kw_only=True, tag="sampleEnded"):
-    """A sampling request ended: the model and its usage; `error` if the model gave no answer."""
+    """A sampling request ended: the model and its usage; `error` if the model gave no answer.
+
+    `price` is in US dollars; None if the model has no prices.
+    """
 
     server: str
     question: str
     model: str
     usage: Usage = Usage()
     error: str = ""
+    price: float | None = None
 
 
 class ResourceRead(Event, frozen=True, kw_only=True, tag="resourceRead"):

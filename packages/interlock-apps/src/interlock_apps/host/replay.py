@@ -124,7 +124,7 @@ class RecordedModel:
             if isinstance(event, ModelAsked | TurnEnded) and asked:
                 self._left.append(None)
             if isinstance(event, ModelSaid):
-                self._left.append(ModelAnswer(event.result, event.usage))
+                self._left.append(ModelAnswer(event.result, event.usage, event.thought))
             elif isinstance(event, ModelFailed):
                 self._left.append(ModelFailure(event.words, event.kind))  # type: ignore[arg-type]  # the log keeps the kind as text
             asked = isinstance(event, ModelAsked) or (

@@ -407,6 +407,7 @@ class ServerRequests:
                     question=question,
                     model=model.name,
                     usage=said.usage,
+                    price=model.facts.price(said.usage),
                 )
             )
             return said

@@ -247,7 +247,9 @@ EVENTS: list[AnyEvent] = [
     TurnEnded(session="s", reason="done", words="", usage=Usage(input=1), price=0.5),
     *(QuestionAsked(session="s", question=question) for question in QUESTIONS),
     *(QuestionAnswered(session="s", question="q", answer=answer, by="rule") for answer in ANSWERS),
-    SampleEnded(server="a", question="q5", model="m", usage=Usage(output=2), error="bad"),
+    SampleEnded(
+        server="a", question="q5", model="m", usage=Usage(output=2), error="bad", price=0.1
+    ),
     ResourceRead(server="a", uri="x://y", by="app", size=10, error="gone"),
     PromptFetched(server="a", prompt="p", arguments={"k": "v"}, error="bad"),
     ServerState(

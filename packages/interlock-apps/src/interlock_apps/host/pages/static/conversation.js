@@ -297,9 +297,12 @@ function tokens({ usage, price }) {
   const [sent, got] = [usage.input ?? 0, usage.output ?? 0].map((count) =>
     count.toLocaleString("en"),
   );
-  const cost = price === undefined || price === null ? "" : `, ${dollars(price)}`;
-  return `${sent} tokens in, ${got} out${cost}`;
+  return `${sent} tokens in, ${got} out${costOf({ price })}`;
 }
+
+/** A price after a comma; "" if there is none. @param {any} event */
+const costOf = ({ price }) =>
+  price === undefined || price === null ? "" : `, ${dollars(price)}`;
 
 /**
  * The end of a turn: the reason unless it is obvious, its usage, and a retry button after a
@@ -393,7 +396,8 @@ const KINDS = {
               <${Say} text=${item.event.error} />
             `
             : html`
-              <${Say} text=${item.event.model} /> answered for <${Say} text=${item.event.server} />
+              <${Say} text=${item.event.model} /> answered for${" "}
+              <${Say} text=${item.event.server} />${costOf(item.event)}
             `
         }
       </span>

@@ -124,16 +124,15 @@ function Window({ use }) {
 
 /** What the conversation took so far. @param {{spent: any}} props */
 function Spent({ spent }) {
-  const turns = spent.priced + spent.unpriced;
-  if (!turns) return null;
+  if (!spent.input && !spent.output) return null;
   const price = spent.unpriced ? `at least ${dollars(spent.price)}` : dollars(spent.price);
   const cached = spent.kept ? ` (${count(spent.kept)} of the input were cached)` : "";
   return html`
     <section class="meter-part">
       <h3>This conversation</h3>
       <p>
-        ${several(turns, "turn")}: ${count(spent.input)} tokens in, ${count(spent.output)}
-        out${cached}.${" "}
+        ${count(spent.input)} tokens in, ${count(spent.output)} out${cached}, with what servers
+        asked models.${" "}
         ${
           spent.priced > 0 &&
           html`

@@ -86,10 +86,10 @@ const FRAME = 50;
 let keys = 0;
 const key = () => `k${++keys}`;
 
-/** Tokens and dollars of no turn; `unpriced`: turns of models without prices. */
+/** Tokens and dollars of nothing; `unpriced`: turns and samplings of models without prices. */
 const NOTHING = { input: 0, output: 0, kept: 0, price: 0, priced: 0, unpriced: 0 };
 
-/** @param {typeof NOTHING} spent @param {any} event the end of a turn */
+/** @param {typeof NOTHING} spent @param {any} event the end of a turn or a sampling request */
 function plus(spent, { usage, price }) {
   const { input = 0, output = 0, kept = 0 } = usage ?? {};
   if (!input && !output) return spent;
@@ -532,7 +532,10 @@ const TAKE = {
     if (call?.data.value.since)
       update(call, { since: Math.min(at, call.data.value.since + at - asked.at) });
   },
-  sampleEnded: (talk, event, at) => talk.add({ kind: "sampled", at, event }),
+  sampleEnded: (talk, event, at) => {
+    talk.spent.value = plus(talk.spent.value, event);
+    talk.add({ kind: "sampled", at, event });
+  },
   notice: (talk, event, at) => talk.add({ kind: "notice", at, event }),
   modeChanged: (talk, event, at) => say(talk, at, MODE_WORDS[event.mode] ?? event.mode),
   tainted: (talk, event, at) =>
