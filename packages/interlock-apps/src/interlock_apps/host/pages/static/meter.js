@@ -131,8 +131,8 @@ function Spent({ spent }) {
     <section class="meter-part">
       <h3>This conversation</h3>
       <p>
-        ${count(spent.input)} tokens in, ${count(spent.output)} out${cached}, with what servers
-        asked models.${" "}
+        ${count(spent.input)} tokens in, ${count(spent.output)} out${cached}, requests of servers to
+        models included.${" "}
         ${
           spent.priced > 0 &&
           html`
