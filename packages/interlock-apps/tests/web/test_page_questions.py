@@ -153,7 +153,6 @@ async def test_arguments_are_edited_before_the_call(chromium: Any, way: str) -> 
             )
         await box.get_by_role("button", name="Allow once").click()
         await page.get_by_text("Done.").wait_for()
-        await page.locator(".card-head").click()
         await page.locator(".card").get_by_text("388.5").first.wait_for()  # three seats
         assert await page.get_by_text("arguments edited by you").is_visible()
 
