@@ -31,7 +31,8 @@ from scripts.peers import ROOT, NotInstalled, npm, run
 VENDOR = ROOT / "packages/interlock-apps/src/interlock_apps/web/kit/vendor"
 RECORD = VENDOR / "vendor.json"
 SOURCE_MAP = re.compile(r"\n?//# sourceMappingURL=\S+\s*$")
-IMPORT = re.compile(r"""(\bfrom\s*|\bimport\s*)(["'])([^"'./][^"']*)\2""")
+# A name begins with a letter or @; anything else is a text that ends with one of the two words.
+IMPORT = re.compile(r"""((?<!["'])\bfrom\s*|(?<!["'])\bimport\s*)(["'])([@a-zA-Z][^"'\s]*)\2""")
 
 
 class Different(Exception):

@@ -99,9 +99,10 @@ async def test_code_tables_and_pictures_are_shown_and_saved(chromium: Any) -> No
         call("travel__picture"),
     ]
     async with staged(chromium, calls, CODE, policy=Policy(default="allow")) as stage:
-        page = await stage.page()
+        page = await stage.page(permissions=["clipboard-write"])
         await say(page, "Go")
         code = page.locator("figure.code")
+        await code.first.locator(".code-keyword").first.wait_for()
         assert await code.first.locator(".code-keyword").all_inner_texts() == ["def", "return"]
         assert await code.first.locator(".code-comment").inner_text() == "# two numbers"
         assert await code.nth(1).locator("pre").inner_text() == "<b>not markup</b>"
@@ -181,7 +182,7 @@ async def test_the_model_its_effort_and_its_context(chromium: Any) -> None:
         page = await stage.page()
         await say(page, "Hello")
         await page.get_by_text("Hello.", exact=True).wait_for()
-        await page.get_by_label("Model", exact=True).select_option("thinker")
+        await page.get_by_role("combobox", name="Model").select_option("thinker")
         await page.get_by_text("From here on thinker answers.").wait_for()
         await page.get_by_label("Effort").select_option("high")
         await page.get_by_text("answers, with high effort").wait_for()

@@ -67,7 +67,7 @@ def test_modules_import_only_what_lies_here(path: Path) -> None:
     """Paths from where the module lies, to files that are there: no bare name, no other host."""
     text = path.read_text(encoding="utf-8")
     for _, found in re.findall(
-        r"""(?:\bfrom\s*|^import\s*)(["'])([^"'\s<>$]+)\1""", text, re.MULTILINE
+        r"""(?:\bfrom\s*|^import\s*)(["'])([@./\w][^"'\s<>$]*)\1""", text, re.MULTILINE
     ):
         if path.parent == STATIC and found.startswith("../kit/"):
             assert (KIT / found.removeprefix("../kit/")).is_file(), found

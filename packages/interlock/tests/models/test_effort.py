@@ -28,7 +28,7 @@ def body(model: Any) -> Any:
     "provider, model, effort, part",
     [
         (Anthropic, "claude-sonnet-4-5", "low", {"type": "enabled", "budget_tokens": 2_048}),
-        (Anthropic, "claude-3-7-sonnet", "high", {"type": "enabled", "budget_tokens": 7_168}),
+        (Anthropic, "claude-haiku-4-5", "high", {"type": "enabled", "budget_tokens": 7_168}),
         (Anthropic, "claude-opus-4-20250514", "high", {"type": "enabled", "budget_tokens": 18_976}),
         (Anthropic, "claude-opus-4-6", "high", {"type": "adaptive"}),
         (Gemini, "gemini-2.5-pro", "medium", {"thinkingBudget": 8_192, "includeThoughts": True}),
@@ -90,7 +90,7 @@ def test_prices_and_efforts_of_a_configuration() -> None:
     [
         ({"price_in": -1, "price_out": 1}, "price_in must be the price"),
         ({"price_in": 1}, "give both price_in and price_out"),
-        ({"efforts": "low"}, "Expected `array`"),
+        ({"efforts": "low"}, "Expected `array"),
     ],
 )
 def test_wrong_prices_are_refused(wrong: dict[str, Any], words: str) -> None:

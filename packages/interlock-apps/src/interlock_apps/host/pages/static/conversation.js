@@ -301,8 +301,7 @@ function tokens({ usage, price }) {
 }
 
 /** A price after a comma; "" if there is none. @param {any} event */
-const costOf = ({ price }) =>
-  price === undefined || price === null ? "" : `, ${dollars(price)}`;
+const costOf = ({ price }) => (price === undefined || price === null ? "" : `, ${dollars(price)}`);
 
 /**
  * The end of a turn: the reason unless it is obvious, its usage, and a retry button after a
@@ -366,7 +365,7 @@ const KINDS = {
     <p class="line quiet">
       <${Icon} name="talk" />
       <span>
-        From here on <${Say} text=${item.event.model} />
+        From here on <${Say} text=${item.event.model} />${" "}
         answers${item.event.effort ? `, with ${item.event.effort} effort` : ""}.
       </span>
     </p>

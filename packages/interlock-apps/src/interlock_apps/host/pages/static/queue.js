@@ -1,6 +1,15 @@
 // @ts-check
 // Messages that wait for the running turn: each can be edited, moved to the next turn, or removed.
-import { Icon, IconButton, Say, html, several, useLayoutEffect, useRef, useState } from "../kit/kit.js";
+import {
+  Icon,
+  IconButton,
+  Say,
+  html,
+  several,
+  useLayoutEffect,
+  useRef,
+  useState,
+} from "../kit/kit.js";
 import { withoutMarked } from "./untrusted-text.js";
 import { attempt, talk } from "./store.js";
 
