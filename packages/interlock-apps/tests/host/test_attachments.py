@@ -28,6 +28,7 @@ from interlock_apps.host.attachments import (
     text_of,
 )
 from interlock_apps.host.loop import tokens
+from interlock_apps.host.loop.context_window import blocks
 from interlock_apps.host.pages.uploads import Uploads
 from interlock_apps.host.replay import Replay
 from interlock_servers.everything.samples import png
@@ -107,7 +108,7 @@ async def test_files_go_to_the_model_and_into_the_log(tmp_path: Path) -> None:
         session = one.host.session()
         await session.say("What is this?", files=[NOTES, large, PAPER])
         [message] = model.requests[0].messages
-        notes, label, picture, paper, typed = message.content
+        notes, label, picture, paper, typed = blocks(message)
         assert isinstance(notes, TextContent)
         assert "file notes.txt]]\nSch\u00f6n." in notes.text
         assert label == TextContent(
@@ -138,7 +139,7 @@ async def test_nothing_is_sent_with_a_file_that_is_refused() -> None:
         assert "Sch\u00f6n." in texts_of(session.messages[0])[-1]
 
 
-def parts(body: Any) -> list[Any]:
+def parts(body: Any) -> Any:
     """The content of the user's message in the request to a provider."""
     if "contents" in body:
         return body["contents"][0]["parts"]

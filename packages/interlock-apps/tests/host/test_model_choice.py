@@ -168,6 +168,9 @@ async def test_the_price_of_a_turn() -> None:
         await session.say("And you?")
         assert [e.price for e in one.of(ModelSaid)] == [2.0, 2.0, 2.0, None]
         assert [e.price for e in one.of(TurnEnded)] == [4.0, 2.0, None]
+        spent = await one.host.spending(session.id)
+        assert (spent.price, spent.priced, spent.unpriced) == (6.0, 2, 1)
+        assert spent.input >= 3_000_000
 
 
 async def _called() -> CreateMessageResult:
@@ -183,8 +186,9 @@ async def test_what_fills_the_window_and_how_tools_are_offered() -> None:
     model = Scripted("a", "b", "c", "d", facts=ModelFacts(context=10_000))
     async with scene({"crowd": crowd(60)}, model=model) as one:
         session = one.host.session()
+        use = session.context()
         for offer, search in (("auto", True), ("all", False), ("search", True), ("auto", True)):
-            session.offer_tools(offer)  # type: ignore[arg-type]  # one of its words
+            session.offer_tools(offer)
             await session.say("hi")
             use = session.context()
             asked = one.of(ModelAsked)[-1]

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from .runs import Run
     from .server_requests import RequestLimits
     from .session import Busy, Session
+    from .spending import Spending
     from .timeline import TimelineEntry, TimelineTurn
 
 # Loaded at first use: a conversation needs no web framework, and reading a configuration needs no
@@ -117,6 +118,7 @@ _ROOMS = {
     ".runs": ("Run",),
     "..fleet.rulebook": ("load_policy", "read_policy"),
     ".session": ("Busy", "Session"),
+    ".spending": ("Spending",),
     ".timeline": ("TimelineEntry", "TimelineTurn"),
 }
 
@@ -166,6 +168,7 @@ __all__ = [
     "SampledQuestion",
     "Scripted",
     "Session",
+    "Spending",
     "SqliteLog",
     "StartQuestion",
     "TimelineEntry",

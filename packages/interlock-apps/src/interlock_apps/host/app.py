@@ -65,6 +65,7 @@ from .runs import Run, Runs
 from .server_access import ServerAccess, expand
 from .server_requests import SamplingPermission, ServerRequests
 from .session import Session, SessionServices
+from .spending import Spending, spending
 from .start_approval import StartApproval
 from .targets import AnyServers, config_of
 from .timeline import TimelineBuilder, TimelineTurn
@@ -467,6 +468,10 @@ class Host:
         ended = await self.calls.end_task(request, arguments, outcome)
         if (session := self.sessions.get(request.session)) is not None:
             session.deliver(ended)
+
+    async def spending(self, session: str) -> Spending:
+        """Return the tokens and the price of a conversation so far. Raises LogError."""
+        return await spending(self.log, session)
 
     def end(self, session: str) -> None:
         """Close a conversation, and drop its remembered rules. It stays in the log."""

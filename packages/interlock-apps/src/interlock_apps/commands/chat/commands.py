@@ -21,7 +21,7 @@ from ...host.app import Host
 from ...host.consent import MODES, Bounds
 from ...host.attachments import AttachedFile, check_file, size_in_words
 from ...host.session import Session
-from .event_printer import EventPrinter, counts
+from .event_printer import EventPrinter, counts, dollars
 from .focus import LeaveChat, TerminalFocus
 from .output import TerminalOutput, in_line
 from .question_views import annotation_words
@@ -261,6 +261,11 @@ class Commands:
         why = f"all tools are about {use.all_tools:,} tokens, the limit is {use.limit:,}"
         why = why if use.offer == "auto" else "your choice"
         self._terminal.note(f"The model gets {how} ({why}).")
+        spent = await self._host.spending(session.id)
+        price = f", {'at least ' * bool(spent.unpriced)}{dollars(spent.price)}" * bool(spent.priced)
+        self._terminal.note(
+            f"This conversation took {spent.input:,} tokens in, {spent.output:,} out{price}."
+        )
 
     async def _attach(self, rest: str) -> None:
         words = shlex.split(rest)

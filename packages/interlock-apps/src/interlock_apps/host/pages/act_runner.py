@@ -17,6 +17,7 @@ from ...web.app_sandbox import AppSandbox
 from ...web.page_site import ActError
 from ..attachments import AttachedFile
 from ..call_messages import GONE
+from ..spending import spending
 from . import acts as a
 from .excerpts import result_of, structured_page
 from .history import MOST_NOTES, read_turns, remark_of, without_bodies
@@ -214,7 +215,11 @@ class ActRunner:
                 self._host.log, act.session, turns=act.turns, before=act.before
             )
             shown = [without_bodies(noted) for noted in notes]
+            if act.before:
+                return {"notes": shown, "first": first, "earlier": earlier, "live": live}
             return {
+                "spent": plain(await spending(self._host.log, act.session)),
+                "queued": plain(self._host.sessions[act.session].queued) if live else [],
                 "notes": shown,
                 "first": first,
                 "earlier": earlier,

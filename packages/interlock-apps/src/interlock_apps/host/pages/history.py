@@ -21,6 +21,7 @@ MOST_NOTES = 5_000
 MOST_BODY = 16_000
 """Bytes of JSON of a result that is sent unasked."""
 MOST_BLOCKS = 20
+_MODELS = ("sessionBegan", "sessionResumed", "modelChosen")
 MOST_BLOCK = 500  # characters of JSON of a block of a result that is left out
 
 
@@ -55,7 +56,7 @@ async def read_turns(
 
 async def remark_of(log: Log, session: str) -> str:
     """The remark of the model that a conversation has, or had."""
-    found = await log.search(session=session, kinds=("sessionBegan", "sessionResumed"), limit=1)
+    found = await log.search(session=session, kinds=_MODELS, limit=1)
     return getattr(found[0].event, "remark", "") if found else ""
 
 

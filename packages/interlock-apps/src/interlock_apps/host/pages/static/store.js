@@ -172,7 +172,7 @@ export class Talk {
     this.loaded.value = "loading";
     this.held = [];
     try {
-      const { notes, first, earlier, remark } = await act("openSession", {
+      const { notes, first, earlier, remark, spent, queued } = await act("openSession", {
         session: this.id,
         turns: TURNS,
       });
@@ -187,6 +187,9 @@ export class Talk {
         for (const noted of notes) this.take(noted);
         this.into = null;
         this.items.value = made;
+        // The turns above are only the last ones: the host knows the rest.
+        this.spent.value = spent;
+        this.queue.value = queued;
         this.loaded.value = "yes";
         for (const noted of held) this.take(noted);
         const listed = sessions.value.find((session) => session.id === this.id);
@@ -232,6 +235,9 @@ export class Talk {
     const running = this.running.value;
     const retriable = this.retriable.value;
     const remark = this.remark.value;
+    const queue = this.queue.value;
+    const request = this.request.value;
+    const spent = this.spent.value;
     const made = /** @type {any[]} */ ([]);
     this.into = made;
     this.step = null;
@@ -250,6 +256,9 @@ export class Talk {
     this.running.value = running;
     this.retriable.value = retriable;
     this.remark.value = remark;
+    this.queue.value = queue;
+    this.request.value = request;
+    this.spent.value = spent;
     this.earlier.value = earlier;
     this.items.value = [...made, ...this.items.value];
     shift(this, made.length);
