@@ -25,9 +25,10 @@ def efforts_of(model: str) -> tuple[str, ...]:
         return LEVELS
     if (version := _version(_CLAUDE, name)) is not None:
         return LEVELS if version >= _THINKS else ()
-    if (version := _version(_GEMINI, name)) is not None:
-        return () if version < (2, 5) else LEVELS if version < (3, 0) else ("low", "high")
-    return ()
+    version = _version(_GEMINI, name)
+    if version is None or version < (2, 5):
+        return ()
+    return LEVELS if version < (3, 0) else ("low", "high")
 
 
 def anthropic_thinking(model: str, effort: str, most: int) -> JSONObject:

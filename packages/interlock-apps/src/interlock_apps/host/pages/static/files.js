@@ -117,7 +117,10 @@ export function Files({ id, onRemoved }) {
   `;
 }
 
-/** A button that opens the file picker. @param {{onFiles: (files: Iterable<File>) => void}} props */
+/**
+ * A button that opens the file picker.
+ * @param {{onFiles: (files: Iterable<File>) => void}} props
+ */
 export function FilePicker({ onFiles }) {
   const input = useRef(/** @type {any} */ (null));
   const chosen = () => {

@@ -29,8 +29,8 @@ function DeferredResult({ server, of, name }) {
 }
 
 /**
- * @param {{result: any, server: string, of?: {session?: string, call: string}, name?: string}} props
- *   `of`: the call whose result it is. `name`: the name of a file with the result
+ * @param {{result: any, server: string, of?: {session?: string, call: string},
+ *   name?: string}} props `of`: the call whose result it is. `name`: of a file with the result
  */
 export function Result({ result, server, of, name = "" }) {
   if (result.deferred && of)
