@@ -52,10 +52,10 @@ if TYPE_CHECKING:
     )
     from ..fleet.rulebook import load_policy, read_policy
     from .app import Host
+    from .attachments import AttachedFile, FileRefused
     from .call_explanation import CallExplanation
     from .consent import Bounds
     from .done_calls import DoneCall
-    from .attachments import AttachedFile, FileRefused
     from .loop.budget import Budget
     from .model_context import ContextUse
     from .options import HostOptions

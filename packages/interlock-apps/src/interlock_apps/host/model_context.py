@@ -128,7 +128,6 @@ class ModelContextBuilder:
             own = (*own, builtin_tools.LOAD_SKILL_TOOL, builtin_tools.READ_SKILL_TOOL)
         if self._consent.mode == "plan":
             own = (*own, builtin_tools.PLAN_TOOL)
-        if self._searching:
         if searching:
             tools: tuple[Tool, ...] = (builtin_tools.FIND_TOOL, builtin_tools.USE_TOOL, *own)
         else:

@@ -32,8 +32,8 @@ from ..fleet.events import (
 from ..fleet.log.session_titles import title_of
 from ..fleet.toolbox import ServerTool, Toolbox, UnknownTool
 from ..fleet.tracing import AgentTracing
-from .call_plans import BadPlan, CallPlans
 from .attachments import AttachedFile, file_blocks
+from .call_plans import BadPlan, CallPlans
 from .call_request import CallRequest
 from .calls import ToolCalls
 from .consent import Bounds, Consents, ConversationConsent, Mode
@@ -168,6 +168,8 @@ class Session:
     @bounds.setter
     def bounds(self, bounds: Bounds) -> None:
         self.consent.choose("bounds", bounds)
+
+    @property
     def effort(self) -> str:
         """The effort of the model's reasoning; "" for the provider's default."""
         return self.model.effort if isinstance(self.model, ThinkingModel) else ""

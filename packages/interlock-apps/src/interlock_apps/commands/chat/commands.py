@@ -18,8 +18,8 @@ from interlock.cli.screen import shown as seen
 
 from ...fleet.rule_text import in_words
 from ...host.app import Host
-from ...host.consent import MODES, Bounds
 from ...host.attachments import AttachedFile, check_file, size_in_words
+from ...host.consent import MODES, Bounds
 from ...host.session import Session
 from .event_printer import EventPrinter, counts, dollars
 from .focus import LeaveChat, TerminalFocus

@@ -52,8 +52,6 @@ class TerminalFocus:
 
     `ask` shows a question and returns the answer. `ask_group` does so for the calls of one step;
     None means that each is asked about on its own. `live` returns the text shown below the output
-    while something is running.
-    `ask` shows a question and returns the answer. `live` returns the text shown below the output
     while something is running. `typed` is what the person has begun to type meanwhile.
     """
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ...fleet.events import (
     FeaturesChanged,
     LogEntry,
-    PolicyEdited,
     ModelChosen,
+    PolicyEdited,
     RootsChanged,
     RuleRemembered,
     ServerState,
