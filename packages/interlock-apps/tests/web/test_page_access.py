@@ -234,7 +234,7 @@ async def test_all_that_is_shown_can_be_read(
         await page.get_by_text("Well.").wait_for()
         await sound(page)
         await page.keyboard.press("Control+k")
-        await page.get_by_role("option").first.wait_for()
+        await page.get_by_role("dialog").get_by_role("option").first.wait_for()
         await sound(page)
         await page.keyboard.press("Escape")
         for name in ("Folders", "Rules", "Log"):

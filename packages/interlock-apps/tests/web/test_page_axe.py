@@ -106,7 +106,7 @@ async def test_axe_finds_nothing(
         await page.get_by_role("button", name="Send").wait_for()
         await axe.look("conversation")
         await page.keyboard.press("Control+k")
-        await page.get_by_role("option").first.wait_for()
+        await page.get_by_role("dialog").get_by_role("option").first.wait_for()
         await axe.look("search")
         await page.keyboard.press("Escape")
         for words, panel in PANELS.items():
