@@ -214,17 +214,20 @@ class ActRunner:
             notes, first, earlier = await read_turns(
                 self._host.log, act.session, turns=act.turns, before=act.before
             )
-            shown = [without_bodies(noted) for noted in notes]
-            if act.before:
-                return {"notes": shown, "first": first, "earlier": earlier, "live": live}
-            return {
-                "spent": plain(await spending(self._host.log, act.session)),
-                "queued": plain(self._host.sessions[act.session].queued) if live else [],
-                "notes": shown,
+            opened = {
+                "notes": [without_bodies(noted) for noted in notes],
                 "first": first,
                 "earlier": earlier,
                 "remark": await remark_of(self._host.log, act.session),
                 "live": live,
+            }
+            if act.before:
+                return opened
+            queued = self._host.sessions[act.session].queued if live else ()
+            return {
+                **opened,
+                "spent": plain(await spending(self._host.log, act.session)),
+                "queued": plain(queued),
             }
         await self._host.log.flush()
         notes = await self._host.log.read(act.session, after=act.after, limit=MOST_NOTES)
