@@ -285,7 +285,7 @@ export function ConsentStrip({ id }) {
         <p class="consent-line">
           <${Icon} name="list" />
           <span class="grow">
-            ${planned ? `The approved plan covers ${several(planned, "more call")}.` : "Plan first: nothing is approved yet."}
+            ${planned ? `The approved plan covers ${several(planned, "more call")}.` : "Plan first: no approved step is left."}
           </span>
           <button type="button" class="small quiet" onClick=${() => setListed(true)}>
             What was done
