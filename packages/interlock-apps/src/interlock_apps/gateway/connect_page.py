@@ -42,7 +42,8 @@ _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:34rem;margin:4rem auto;padding:0 1rem;"
     "color:#1a1a1a;background:#fff}button{font:inherit;padding:.6rem 1.2rem;border-radius:.4rem;"
     "border:1px solid #1a4fa0;background:#1a4fa0;color:#fff;cursor:pointer}code{font-size:.95em}"
-    "@media(prefers-color-scheme:dark){body{color:#eee;background:#161616}"
+    "a{color:#1a4fa0}"
+    "@media(prefers-color-scheme:dark){body{color:#eee;background:#161616}a{color:#8ab4f8}"
     "button{background:#8ab4f8;border-color:#8ab4f8;color:#111}}"
 )
 
