@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from interlock import Server
-from interlock.models.scripted import call
+from interlock.models.interface import ModelFacts
+from interlock.models.scripted import Scripted, call
 from interlock_apps.fleet.events import (
     CallDecided,
     CallEnded,
@@ -388,6 +389,26 @@ async def test_each_bound_stops_a_call(bounds: Bounds, wanted: Any, why: str) ->
         await session.say("go")
         assert why in sitting.asked[0].why
         assert recorded.calls == []
+
+
+@pytest.mark.parametrize(
+    "facts, cost, why",
+    [
+        (ModelFacts(price_in=1e6, price_out=1e6), 0.5, "The bound of $0.5 is reached."),
+        (ModelFacts(price_in=1e6, price_out=1e6), 1e6, ""),
+        (ModelFacts(), 1e6, "The price of the model is not known"),
+    ],
+)
+async def test_a_bound_in_dollars_needs_prices(facts: ModelFacts, cost: float, why: str) -> None:
+    recorded = Recorded()
+    sitting = Sitting(call=NO)
+    model = Scripted(WRITE, "done", facts=facts)
+    async with scene(recorded.servers, person=sitting, model=model) as one:
+        session = one.host.session()
+        session.bounds = Bounds(calls=None, cost=cost)
+        await session.say("go")
+        assert recorded.tools == ([] if why else ["write"])
+        assert all(question.why.startswith(why) for question in sitting.asked)
 
 
 async def test_a_call_in_the_folders_runs() -> None:

@@ -620,7 +620,7 @@ class Session:
         try:
             tracing = self._services.tracing
             answer = await tracing.ask(self.model, step.request, on_piece, conversation=self.id)
-            self.consent.used(answer.usage, None)
+            self.consent.used(answer.usage, self.model.facts.price(answer.usage))
             return answer
         except ModelFailure as bad:
             return bad
