@@ -224,6 +224,7 @@ def events(text: str) -> list[e.Event]:
         e.ServerState(server=text, state="down", words=text),
         e.Pinned(server=text, kind="tool", name=text, how="blocked"),
         e.RootsChanged(folders={text: (text,)}),
+        e.SettingsChanged(what="server", name=text, how="added", file=text),
         e.Notice(level="warning", words=text, server=text),
         e.ResourceUpdated(server=text, uri=text),
         e.TurnEnded(reason="failed", words=text, usage=Usage(input=1)),

@@ -324,7 +324,7 @@ class AskReport:
             self._remark(
                 f"{event.server}: {event.words}" if event.server else event.words, "yellow"
             )
-        elif isinstance(event, ServerState) and event.state in ("down", "refused"):
+        elif isinstance(event, ServerState) and event.state in ("down", "refused", "login"):
             words = f"{event.server} is not available: {event.words}" + (
                 f" {ALLOW}" if event.state == "refused" else ""
             )

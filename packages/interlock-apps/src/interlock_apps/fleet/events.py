@@ -345,12 +345,12 @@ class PromptFetched(Event, frozen=True, kw_only=True, tag="promptGot"):
 class ServerState(Event, frozen=True, kw_only=True, tag="serverState"):
     """A server entered a state.
 
-    The states are "waiting" (for the person), "starting", "up", "down" (a retry follows), "off" and
-    "refused".
+    The states are "waiting" (for the person), "starting", "up", "down" (a retry follows), "off",
+    "refused" and "login" (nothing is retried until the person has logged in).
     """
 
     server: str
-    state: Literal["waiting", "starting", "up", "down", "off", "refused"]
+    state: Literal["waiting", "starting", "up", "down", "off", "refused", "login"]
     words: str = ""
     revision: str = ""
     tools: int = 0
@@ -473,6 +473,15 @@ class ConsentChanged(Event, frozen=True, kw_only=True, tag="consentChanged"):
     consent: Any
 
 
+class SettingsChanged(Event, frozen=True, kw_only=True, tag="settingsChanged"):
+    """The person has changed a server or a model in a configuration file."""
+
+    what: Literal["server", "model"]
+    name: str
+    how: Literal["added", "changed", "removed"]
+    file: str
+
+
 class Notice(Event, frozen=True, kw_only=True, tag="notice"):
     """A notice for the person."""
 
@@ -523,5 +532,6 @@ AnyEvent = (
     | FilesChanged
     | FileRestored
     | ConsentChanged
+    | SettingsChanged
     | Notice
 )

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from interlock import __version__
-from interlock.configs import Changes, Config
+from interlock.configs import Changes, Config, Entry
 from interlock.models.interface import Model
 from interlock.redaction import Redactor
 from interlock.types import Completion, GetPromptResult, JSONObject, ReadResourceResult
@@ -537,6 +537,18 @@ class Host:
     def expand(self, template: str, values: Mapping[str, str]) -> str:
         """Expand a URI template. Raises ValueError for an invalid template."""
         return expand(template, values)
+
+    def is_start_approved(self, entry: Entry) -> bool:
+        """Return whether a server may be started or contacted without a question."""
+        return self._starts.is_approved(entry)
+
+    def approve_start(self, entry: Entry) -> None:
+        """Record that the person has seen the whole command of a server, and allows its start.
+
+        Args:
+            entry: The server, exactly as it was shown.
+        """
+        self._starts.approve(entry)
 
     # -- roots and rules ---------------------------------------------------------------------------
 

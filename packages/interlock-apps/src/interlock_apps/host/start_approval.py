@@ -47,8 +47,12 @@ class StartApproval:
         question = start_question(self._prompter.new_id(), entry, self._roots(entry.id))
         decision = await self._prompter.decide(question)
         if decision.allow:
-            self._pins.approve_command(entry.id, _approval_of(entry))
+            self.approve(entry)
         return decision.allow
+
+    def approve(self, entry: Entry) -> None:
+        """Record that the person allowed a server, exactly as the entry describes it."""
+        self._pins.approve_command(entry.id, _approval_of(entry))
 
     def until_approved(self, entry: Entry, running: Entry | None) -> Entry:
         """Return a changed entry without the parts that are not yet approved.

@@ -55,6 +55,7 @@ from interlock_apps.fleet.events import (
     SessionResumed,
     TaintCleared,
     Tainted,
+    SettingsChanged,
     TaskBegan,
     TaskEnded,
     TaskGiven,
@@ -275,6 +276,7 @@ EVENTS: list[AnyEvent] = [
     FileRestored(session="s", call="s.1", path="/x/a"),
     ConsentChanged(session="s", consent={"mode": "ask"}),
     RuleRemembered(rule={"decision": "allow", "tool": "x*"}, remember="always"),
+    SettingsChanged(what="server", name="a", how="added", file="/x/mcp.json"),
     Notice(level="warning", words="Careful.", server="a"),
 ]
 

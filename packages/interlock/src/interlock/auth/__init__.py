@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .agents.default import default_agent
     from .agents.headless import Headless
     from .agents.interface import Agent
+    from .agents.pasting import Pasting
     from .agents.terminal import Terminal
     from .client import Authorization
     from .grant_types import ClientCredentials, EnterpriseManaged, OAuth, WorkloadIdentity
@@ -35,6 +36,7 @@ _ROOMS = {
     ".agents.default": ("default_agent",),
     ".agents.headless": ("Headless",),
     ".agents.interface": ("Agent",),
+    ".agents.pasting": ("Pasting",),
     ".agents.terminal": ("Terminal",),
     ".client": ("Authorization",),
     ".single_flight": ("SingleFlight", "SingleFlightGroup"),
@@ -85,6 +87,7 @@ __all__ = [
     "Jwt",
     "KeySet",
     "OAuth",
+    "Pasting",
     "SigningKey",
     "SingleFlight",
     "SingleFlightGroup",

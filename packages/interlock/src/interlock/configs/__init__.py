@@ -19,9 +19,10 @@ from .confinement import ServerConfinement, confinement_of
 from .editors import Editor
 from .entries import Changes, Config, Entry, Input, Problem, TextOrigin, changes
 from .formats import Format
-from .load import load_config, merge
+from .json_editor import JsonEditor
+from .load import load_config, merge, read_variables
 from .products import FORMATS, PRODUCTS, PROJECT_FILES, Machine, Product, RawEntry, this_machine
-from .reading import read_config, wanted_inputs
+from .reading import raw_entries, read_config, wanted_inputs
 from .record_file import BadRecord, RecordFile
 from .text_edits import Uneditable
 from .trust import (
@@ -57,6 +58,7 @@ __all__ = [
     "Entry",
     "Format",
     "Input",
+    "JsonEditor",
     "Machine",
     "TextOrigin",
     "Problem",
@@ -70,7 +72,9 @@ __all__ = [
     "is_own_file",
     "load_config",
     "merge",
+    "raw_entries",
     "read_config",
+    "read_variables",
     "this_machine",
     "wanted_inputs",
     "write_config",

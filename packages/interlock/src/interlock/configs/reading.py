@@ -22,7 +22,7 @@ from .drafts import (
 )
 from .entries import Config, Entry, Input, Problem
 from .formats import Format, formats_of, sections_of
-from .products import FORMATS
+from .products import FORMATS, RawEntry
 from .variables import Scope, UnfilledVariable, referred_inputs
 
 MOST_ENTRIES: Final = 1000
@@ -103,6 +103,28 @@ def wanted_inputs(
     ]
     ids = dict.fromkeys(id for one in raw for text in _texts(one) for id in referred_inputs(text))
     return tuple(described.get(id) or Input(id=id, description=id, password=True) for id in ids)
+
+
+def raw_entries(text: str, *, source: str = "") -> dict[str, tuple[str, RawEntry]]:
+    """Return the entries of a configuration as they are written, with the format of each.
+
+    Variables are not filled in, so that an entry can be changed and written again. The names of
+    formats are those of `FORMATS`. A malformed text has no entries; `read_config` reports its
+    problem.
+
+    Args:
+        text: The configuration.
+        source: The name of the file, to detect the syntax.
+    """
+    try:
+        document, formats = _document(text, None, source)
+    except Unreadable:
+        return {}
+    return {
+        id: (format.name, dict(raw))
+        for format, id, raw in _servers(document, formats, None)
+        if isinstance(raw, Mapping)
+    }
 
 
 def _document(text: str, format: str | None, source: str) -> tuple[Mapping[str, Any], list[Format]]:

@@ -18,10 +18,12 @@ from msgspec import Struct, structs
 from interlock.http11.fetch import Fetch
 from interlock.types import InterlockError, JSONObject
 
+from ..store import StoreError
 from ..untrusted.invisible import plain_line as plain
 from .anthropic import Anthropic
 from .gemini import Gemini
 from .interface import ModelFacts
+from .keys import PREFIX, read_key
 from .known_models import known
 from .openai import OpenAI
 from .provider import Provider
@@ -52,6 +54,7 @@ PROVIDERS: dict[str, _ProviderKind] = {
     "openrouter": _ProviderKind(OpenAI, "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
     "ollama": _ProviderKind(OpenAI, "http://127.0.0.1:11434/v1"),
     "lmstudio": _ProviderKind(OpenAI, "http://127.0.0.1:1234/v1"),
+    "llamacpp": _ProviderKind(OpenAI, "http://127.0.0.1:8080/v1"),
     "vllm": _ProviderKind(OpenAI, "http://127.0.0.1:8000/v1"),
 }
 
@@ -63,7 +66,8 @@ class ModelEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         provider: The name of a provider in `PROVIDERS`.
         model: The provider's name of the model.
         url: The URL of the API, if it is not the provider's usual one.
-        key: The variable with the API key, as `${NAME}`.
+        key: The variable with the API key, as `${NAME}`; or `keyring:NAME`, the name of a key in
+            the OS keyring (`interlock.models.keys`).
         key_file: A file that contains only the API key.
         context: This and the following attributes up to `price_out` replace what is known about
             the model by its name; see `ModelFacts`.
@@ -233,11 +237,13 @@ def _key(name: str, entry: ModelEntry, environment: Mapping[str, str], folder: P
     where = f"models.{name}"
     if entry.key and entry.key_file:
         raise BadModels(f"{where}: give key or key_file, not both.")
+    if entry.key.startswith(PREFIX):
+        return _from_keyring(name, entry.key.removeprefix(PREFIX))
     if entry.key:
         if not _VARIABLE.fullmatch(entry.key):
             raise BadModels(
                 f"{where}: do not write a key into the configuration; write "
-                "${NAME_OF_A_VARIABLE}, or use key_file."
+                "${NAME_OF_A_VARIABLE} or keyring:NAME, or use key_file."
             )
         return _filled(name, "key", entry.key, environment)
     if not entry.key_file:
@@ -259,6 +265,15 @@ def _key(name: str, entry: ModelEntry, environment: Mapping[str, str], folder: P
         ) from None
     except UnicodeDecodeError:
         raise BadModels(f"{where}: the content of {path} is not a key.") from None
+
+
+def _from_keyring(name: str, key: str) -> str:
+    try:
+        return read_key(key)
+    except StoreError as bad:
+        raise _Absent(f"The model {name} cannot be used: its key is missing: {bad}.") from None
+    except ValueError as bad:
+        raise BadModels(f"models.{name}: {bad}.") from None
 
 
 def _filled(name: str, field: str, text: str, environment: Mapping[str, str]) -> str:

@@ -23,7 +23,7 @@ from .results import folded
 MOST_LIVE = 6  # lines of unfinished text that are shown
 BAR = 16  # columns
 MOST_ENDED = 200
-_STATES = {"up": "green", "down": "red", "refused": "red", "off": "dim"}
+_STATES = {"up": "green", "down": "red", "refused": "red", "login": "red", "off": "dim"}
 
 
 class RunningCall(Struct):
@@ -83,6 +83,7 @@ class EventPrinter:
             e.PolicyEdited: self._policy,
             e.Tainted: self._tainted,
             e.FilesChanged: self._files,
+            e.SettingsChanged: self._settings,
             e.Notice: self._notice,
             e.ModelChosen: self._model_chosen,
             e.ResourceUpdated: self._updated,
@@ -301,6 +302,9 @@ class EventPrinter:
             f"· Remembered {how}: {event.rule.decision} {event.rule.server} "
             f"{event.rule.tool}. /rules forget removes it."
         )
+
+    def _settings(self, event: e.SettingsChanged) -> None:
+        self._terminal.note(f"· The {event.what} {event.name} was {event.how} in {event.file}.")
 
     def _notice(self, event: e.Notice) -> None:
         style = {"info": "dim", "warning": "yellow", "error": "bold red"}[event.level]

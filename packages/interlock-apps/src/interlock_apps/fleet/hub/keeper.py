@@ -63,6 +63,7 @@ class ServerKeeper:
         self._revision = ServerRevision(entry, options.revisions, cleanup)
         self._watched: dict[str, None] = {}
         self._admitted = False
+        self._needs_login = False
         self._is_closed = False
         self._lock = asyncio.Lock()  # held while starting or stopping
         self._keeping: asyncio.Task[None] | None = None
@@ -156,6 +157,8 @@ class ServerKeeper:
             attempts = "attempt" if failed == 1 else "attempts"
             self._enter("starting", f"Retrying after {failed} failed {attempts}." if failed else "")
             seconds_up, why = await self._run_once()
+            if self._needs_login and options.await_login:
+                return self._lose("login", why)
             failed = 1 if seconds_up >= options.backoff.steady else failed + 1
             seconds = options.backoff.seconds(failed, options.chance())
             retry = f"Retrying in {round(seconds, 1):g} s."
@@ -213,6 +216,7 @@ class ServerKeeper:
         finally:
             if client is not None:
                 self._closing = self._cleanup.start(client.aclose())
+        self._needs_login = isinstance(why, Unreachable) and why.status == 401
         return (0.0 if since is None else clock() - since), self._in_words(why)
 
     def _new_client(self) -> SupervisedClient:

@@ -52,6 +52,7 @@ _REASONS: dict[State, str] = {
     "down": "is not reachable",
     "off": "is stopped",
     "refused": "may not be started",
+    "login": "requires a login",
 }
 _NOTHING = FeatureLists()
 

@@ -34,6 +34,8 @@ class HubOptions:
         limits: The limits of one server.
         revisions: Servers that need an older revision, remembered between starts.
         tracing: A tracing system for the requests to the servers.
+        await_login: Whether a server that answers 401 is left alone until it is started again.
+            Otherwise it is retried like any other.
         record: Records all messages, each server as a connection for each start. Secrets of the
             configuration are redacted.
         messages: Keeps the last messages of all servers, each under the id of its server.
@@ -50,6 +52,7 @@ class HubOptions:
     limits: HubLimits = field(default_factory=HubLimits)
     revisions: KnownRevisions = field(default_factory=KnownRevisions)
     tracing: Tracing | None = None
+    await_login: bool = False
     record: Recorder | None = None
     messages: TapeBuffer | None = None
     clock: Callable[[], float] = time.monotonic

@@ -13,7 +13,7 @@ from interlock.types import Prompt, Tool
 
 from ..events import Event
 
-State = Literal["waiting", "starting", "up", "down", "off", "refused"]
+State = Literal["waiting", "starting", "up", "down", "off", "refused", "login"]
 
 
 class OfferedFeatures(Struct, frozen=True, kw_only=True):

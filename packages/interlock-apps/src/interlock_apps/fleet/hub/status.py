@@ -13,7 +13,7 @@ class ServerStatus:
 
     Attributes:
         state: "waiting" for permission to start, "starting", "up", "down" (a retry follows),
-            "off" or "refused".
+            "off", "refused" or "login" (it needs a login before it is tried again).
         words: The reason, for people.
         settled: Set once the server has been up, has failed, or is not to be started.
     """

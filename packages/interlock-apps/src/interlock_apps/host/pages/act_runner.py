@@ -21,14 +21,17 @@ from ..spending import spending
 from . import acts as a
 from .excerpts import result_of, structured_page
 from .history import MOST_NOTES, read_turns, remark_of, without_bodies
+from .acts import HostAct
 from .open_apps import OpenApps
 from .policy_view import changed_policy, policy_view
+from .setup_acts import SetupActs
 from .state import plain, rule_id
 from .uploads import Uploads
 from .user import PageUser
 
 if TYPE_CHECKING:
     from ..app import Host
+    from ..setup.host_setup import HostSetup
 
 BEGUN = (PersonSaid, ModelAsked)  # the events that start a turn
 
@@ -36,16 +39,25 @@ BEGUN = (PersonSaid, ModelAsked)  # the events that start a turn
 class ActRunner:
     """Runs acts on a host, for the person at its page.
 
-    `uploads` has the files that the page has uploaded.
+    Args:
+        host: The host.
+        user: Gives the page's answers to questions.
+        sandbox: The origin of apps.
+        setup: Changes the servers and the models of the host; None if they are not in files.
+
+    Attributes:
+        uploads: The files that the page has uploaded.
     """
 
-    def __init__(self, host: Host, user: PageUser, sandbox: AppSandbox) -> None:
+    def __init__(
+        self, host: Host, user: PageUser, sandbox: AppSandbox, setup: HostSetup | None = None
+    ) -> None:
         self.uploads = Uploads()
         self._host = host
         self._user = user
         self._apps = OpenApps(host, sandbox)
         self._turns: set[asyncio.Task[Any]] = set()
-        self._table: dict[type[a.HostAct], Callable[[Any], Awaitable[Any]]] = {
+        self._table: dict[type[HostAct], Callable[[Any], Awaitable[Any]]] = {
             a.SayAct: self._say,
             a.SayPromptAct: self._say_prompt,
             a.RetryAct: self._retry,
@@ -96,9 +108,10 @@ class ActRunner:
             a.AppLinkAct: self._app_link,
             a.AppContextAct: self._app_context,
             a.CloseAppAct: self._close_app,
+            **(SetupActs(setup).table if setup is not None else {}),
         }
 
-    async def run(self, act: a.HostAct) -> Any:
+    async def run(self, act: HostAct) -> Any:
         """Run an act; return its outcome as JSON values.
 
         Raises:

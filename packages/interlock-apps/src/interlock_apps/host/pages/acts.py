@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import msgspec
 from msgspec import Struct
 
 from interlock.types import ContentBlock, PromptReference, ResourceTemplateReference
@@ -463,4 +462,3 @@ AnyAct = (
     | AppContextAct
     | CloseAppAct
 )
-read_act = msgspec.json.Decoder(AnyAct).decode

@@ -15,6 +15,7 @@ from ...fleet.events import (
     ServerState,
     SessionBegan,
     SessionResumed,
+    SettingsChanged,
     TurnEnded,
 )
 from ...fleet.log import SessionRow
@@ -22,6 +23,7 @@ from .state import plain, state
 
 if TYPE_CHECKING:
     from ..app import Host
+    from ..setup.host_setup import HostSetup
 
 MOST_PAST = 200
 """Earlier conversations in the page's list."""
@@ -35,6 +37,7 @@ STATEFUL = (
     PolicyEdited,
     SessionBegan,
     SessionResumed,
+    SettingsChanged,
     TurnEnded,
 )
 
@@ -47,13 +50,23 @@ class HostFeed:
         title: The title at the top of the page.
         demo: The note about the demonstration; "" if it is none.
         apps_origin: The origin of MCP Apps; "" for no apps.
+        setup: Changes the servers and the models of the host; None if they are not in files.
     """
 
-    def __init__(self, host: Host, *, title: str, demo: str, apps_origin: str) -> None:
+    def __init__(
+        self,
+        host: Host,
+        *,
+        title: str,
+        demo: str,
+        apps_origin: str,
+        setup: HostSetup | None = None,
+    ) -> None:
         self._host = host
         self._title = title
         self._demo = demo
         self._apps_origin = apps_origin
+        self._setup = setup
         self._past: Sequence[SessionRow] = ()  # as of the last connection of a page
 
     async def refresh(self) -> None:
@@ -73,6 +86,7 @@ class HostFeed:
             demo=self._demo,
             apps_origin=self._apps_origin,
             past=self._past,
+            setup=self._setup,
         )
 
     def encoded(self, entry: LogEntry) -> Any:

@@ -10,6 +10,7 @@ from .site import HostSite
 
 if TYPE_CHECKING:
     from ..app import Host
+    from ..setup.host_setup import HostSetup
 
 
 async def serve(
@@ -20,6 +21,7 @@ async def serve(
     demo: str = "",
     again: str = "",
     on_ready: Callable[[HostSite], object] | None = None,
+    setup: HostSetup | None = None,
 ) -> None:
     """Serve the page of a host until the task is cancelled, or the process gets a signal to end.
 
@@ -30,6 +32,7 @@ async def serve(
         demo: The note about the demonstration; "" if it is none.
         again: How to get another address of the page, for error responses.
         on_ready: Called with the page once it listens.
+        setup: Changes the servers and the models of the host; None if they are not in files.
 
     Raises:
         OSError: The port is taken.
@@ -38,7 +41,13 @@ async def serve(
 
     def make(origin: str, frames: str) -> HostSite:
         return HostSite(
-            host, origin=origin, apps_origin=frames, title=title, demo=demo, again=again
+            host,
+            origin=origin,
+            apps_origin=frames,
+            title=title,
+            demo=demo,
+            again=again,
+            setup=setup,
         )
 
     await serve_site(make, port=port, on_ready=on_ready)

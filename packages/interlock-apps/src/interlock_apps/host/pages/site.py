@@ -20,13 +20,14 @@ from ..attachments import (
     check_file,
     size_in_words,
 )
+from .act_reader import read_act
 from .act_runner import ActRunner
-from .acts import read_act
 from .feed import HostFeed
 from .user import PageUser
 
 if TYPE_CHECKING:
     from ..app import Host
+    from ..setup.host_setup import HostSetup
 
 KEPT = "The log keeps what was said."
 
@@ -41,6 +42,7 @@ class HostSite(PageSite):
         title: The title at the top of the page.
         demo: The note about the demonstration; "" if it is none.
         again: How to get another address of the page, for error responses; by default by a restart.
+        setup: Changes the servers and the models of the host; None if they are not in files.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class HostSite(PageSite):
         title: str = "Interlock",
         demo: str = "",
         again: str = "",
+        setup: HostSetup | None = None,
     ) -> None:
         self.host = host
         self.origin = origin
@@ -62,8 +65,10 @@ class HostSite(PageSite):
             host.declare(DECLARED)
         self.sandbox = AppSandbox(apps_origin, origin)
         """The ASGI app of the other origin."""
-        self._host_feed = HostFeed(host, title=title, demo=demo, apps_origin=apps_origin)
-        self._acts = ActRunner(host, user, self.sandbox)
+        self._host_feed = HostFeed(
+            host, title=title, demo=demo, apps_origin=apps_origin, setup=setup
+        )
+        self._acts = ActRunner(host, user, self.sandbox, setup)
         super().__init__(
             "interlock_apps.host.pages",
             guard=PageGuard(origin, what="host", frames=apps_origin, again=again, kept=KEPT),

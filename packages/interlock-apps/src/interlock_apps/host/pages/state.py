@@ -21,6 +21,7 @@ from .excerpts import MOST_STRUCTURED, cut_value, size_of
 
 if TYPE_CHECKING:
     from ..app import Host
+    from ..setup.host_setup import HostSetup
 
 # Keys with text for people. Names, URIs and values are unchanged, because they are sent back.
 SHOWN = frozenset(
@@ -104,7 +105,13 @@ def cut(text: str, most: int) -> str:
 
 
 def state(
-    host: Host, *, title: str, demo: str, apps_origin: str, past: Sequence[SessionRow] = ()
+    host: Host,
+    *,
+    title: str,
+    demo: str,
+    apps_origin: str,
+    past: Sequence[SessionRow] = (),
+    setup: HostSetup | None = None,
 ) -> dict[str, Any]:
     """The whole state of the host, which the page's modules read.
 
@@ -173,6 +180,7 @@ def state(
         ],
         "policyFile": "" if host.rules.file is None else str(host.rules.file.path),
         "mode": host.consents.mode,
+        "setup": None if setup is None else setup.state(),
     }
 
 

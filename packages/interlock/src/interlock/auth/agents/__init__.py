@@ -6,6 +6,7 @@ from .browser import Browser
 from .default import default_agent
 from .headless import Headless
 from .interface import Agent
+from .pasting import Pasting
 from .terminal import Terminal
 
-__all__ = ["Agent", "Browser", "Headless", "Terminal", "default_agent"]
+__all__ = ["Agent", "Browser", "Headless", "Pasting", "Terminal", "default_agent"]

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import sys
 from collections.abc import Sequence
 from typing import TextIO
-from urllib.parse import urlencode, urlsplit
 
 from ... import types as t
-from ..oauth.addresses import checked_url, is_loopback
+from ..oauth.addresses import checked_url
 from ..oauth.errors import Denied, Unauthorized
 from ..oauth.steps import ShowCode
-from .interface import Say, belongs, code_words, is_answer, state_of, to_stderr, visitable
+from .interface import Say, code_words, state_of, to_stderr, visitable
 from .keyboard import read_line
+from .pasting import pasted_query, quiet_redirect
 
 
 class Terminal:
@@ -51,10 +50,7 @@ class Terminal:
         """See Agent; it opens no port."""
         if self._redirect_uri is not None:
             return self._redirect_uri
-        known = next(
-            (uri for uri in preferred if uri.startswith("http://") and is_loopback(uri)), None
-        )
-        return known or f"http://127.0.0.1:{_quiet_port()}/callback"
+        return quiet_redirect(preferred)
 
     async def visit(self, url: str, redirect_uri: str) -> str:
         """See Agent."""
@@ -89,25 +85,13 @@ class Terminal:
         """The query string of the pasted text, as soon as it is a response to this login."""
         fd = self._descriptor()
         while True:
-            text = "".join((await read_line(fd, self._show)).split())
-            query = query_in(text)
-            if not text:
+            text = await read_line(fd, self._show)
+            try:
+                query = pasted_query(text, state)
+            except ValueError as bad:
+                self._say(str(bad))
                 continue
-            if not is_answer(query) and "://" not in text and not {"&", "?"} & set(text):
-                return urlencode(
-                    {"code": text, **({} if state is None else {"state": state})}
-                )  # the user has chosen the login that the code belongs to
-            if not is_answer(query):
-                self._say(
-                    "That has no code in it. Paste the whole address that the browser "
-                    "shows at the end:"
-                )
-            elif not belongs(query, state):
-                self._say(
-                    "That is the answer to another log-in. Visit the address above, and "
-                    "paste the address that the browser shows at the end:"
-                )
-            else:
+            if query:
                 return query
 
     def _descriptor(self) -> int:
@@ -121,22 +105,6 @@ class Terminal:
                 advice="Run this in a terminal, or log in with a browser.",
                 culprit="client",
             ) from None
-
-
-def query_in(text: str) -> str:
-    """The query string of pasted text: that of a URL, or the text itself."""
-    try:
-        return urlsplit(text).query or text.partition("#")[0].removeprefix("?")
-    except ValueError:
-        return ""
-
-
-def _quiet_port() -> int:
-    """A port of this machine at which no program listens now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _to_screen(text: str) -> None:

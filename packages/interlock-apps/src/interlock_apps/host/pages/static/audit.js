@@ -50,6 +50,7 @@ const KINDS = {
   pinned: ["lock", "Pinned"],
   rootsChanged: ["folder", "Folders"],
   ruleRemembered: ["rule", "Rule"],
+  settingsChanged: ["gear", "Settings"],
   notice: ["bell", "Notice"],
 };
 
@@ -122,6 +123,8 @@ function summary(event) {
       return Object.values(event.folders).flat().join(", ");
     case "ruleRemembered":
       return `${event.remember}: ${JSON.stringify(event.rule)}`;
+    case "settingsChanged":
+      return `${event.what} ${event.name} ${event.how} in ${event.file}`;
     default:
       return "";
   }

@@ -44,6 +44,7 @@ const STATES = {
   down: "not reachable, retrying",
   off: "stopped",
   refused: "not allowed",
+  login: "needs a login",
   unknown: "unknown",
 };
 
@@ -164,7 +165,7 @@ export function ServerPanel({ id }) {
 
 /** The state of a server, and what can be done about it. */
 function ServerState({ server }) {
-  const on = !["off", "refused"].includes(server.state);
+  const on = !["off", "refused", "login"].includes(server.state);
   const state = stateOf(server);
   const does = (what) => () => attempt("server", { server: server.id, what });
   return html`

@@ -1,0 +1,1 @@
+"""Setting up a host from its page: servers, models, logins."""
