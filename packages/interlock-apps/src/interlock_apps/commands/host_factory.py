@@ -6,13 +6,14 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
 
 from interlock import __version__
 from interlock.cli.auth.saved_logins import KeptTokens
-from interlock.cli.models import models_of
+from interlock.cli.models import models_of, models_path
 from interlock.cli.screen import note
 from interlock.cli.targets.configured import asked
 from interlock.cli.user_folder import make_folder, user_folder
@@ -37,6 +38,9 @@ from ..host.options import DISCOVERY, TASK_WAIT, HostOptions
 from .approvals import open_approvals
 from .options import HostCommandOptions
 
+if TYPE_CHECKING:
+    from ..host.setup.host_setup import HostSetup
+
 EVERY = 1.0  # seconds between two checks of the configuration
 PATIENCE = 10.0  # seconds to wait while another host writes
 
@@ -47,19 +51,28 @@ def host_of(
     ask: bool = True,
     ask_to_start: bool = True,
     task_wait: float | None = TASK_WAIT,
+    empty: bool = False,
 ) -> Host:
     """Build the host that the options describe.
 
-    `ask` says whether the person at the terminal may be asked for the inputs of a configuration.
+    Args:
+        given: The options.
+        ask: Whether the person at the terminal may be asked for the inputs of a configuration.
+        ask_to_start: Whether the person is asked before a server is started for the first time.
+        task_wait: How long a turn waits for a call that became a task, in seconds.
+        empty: Whether the host may have no server and no model: they are added on its page.
 
-    Raises click.UsageError for missing or wrong options.
+    Raises:
+        click.UsageError: Options are missing or wrong.
     """
-    paths = config_paths(given)
+    paths = config_paths(given, empty=empty)
     config = config_of(given, asked if ask and sys.stdin.isatty() else None)
-    if not config.entries:
+    if not config.entries and not empty:
         problems = "".join(f"\n  {problem}" for problem in config.problems)
         raise click.UsageError(f"There is no server in {', '.join(map(str, paths))}.{problems}")
-    models = models_of(given.models_file, given.models, local={"planner": Planner})
+    models = models_of(
+        given.models_file, given.models, local={"planner": Planner}, required=not empty
+    )
     policy = policy_of(given)
     own = user_folder()
     saved = own / "rules.json"
@@ -90,6 +103,7 @@ def host_of(
             hub=HubOptions(
                 auth=_authorizer,
                 revisions=KnownRevisions(own / "revisions.json"),
+                await_login=True,
                 record=_recorder(given),
             ),
             task_wait=task_wait,
@@ -133,14 +147,54 @@ def _body_limits(given: HostCommandOptions) -> BodyLimits:
     return limits
 
 
-def config_paths(given: HostCommandOptions) -> tuple[Path, ...]:
-    """The configuration files. Raises click.UsageError if none is given and none is found."""
-    near = next((path for path in map(Path, PROJECT_FILES) if path.is_file()), None)
-    if given.configs or near is not None:
-        return given.configs or (Path(near or "."),)
-    raise click.UsageError(
-        "Give the file with the servers by --config. The working folder has none of "
-        f"{', '.join(PROJECT_FILES)}."
+def config_paths(given: HostCommandOptions, *, empty: bool = False) -> tuple[Path, ...]:
+    """Return the configuration files: those given, or that of the working folder, or the user's
+    own. They are looked up once.
+
+    Args:
+        given: The options.
+        empty: Whether the user's own file may be missing.
+
+    Raises:
+        click.UsageError: None is given, and none is found.
+    """
+    if not given.paths:
+        near = next((path for path in map(Path, PROJECT_FILES) if path.is_file()), None)
+        own = own_servers()
+        if given.configs or near is not None:
+            given.paths = given.configs or (Path(near or "."),)
+        elif empty or own.is_file():
+            given.paths = (own,)
+        else:
+            raise click.UsageError(
+                "Give the file with the servers by --config. The working folder has none of "
+                f"{', '.join(PROJECT_FILES)}, and you have no {own}. `interlock host` lets you add "
+                "servers on its page."
+            )
+    return given.paths
+
+
+def own_servers() -> Path:
+    """Return the user's own file of servers, which is used outside projects."""
+    return this_machine().settings / "interlock" / "servers.json"
+
+
+def setup_of(host: Host, given: HostCommandOptions) -> HostSetup:
+    """Return the setup of a host: its page changes the files that the options name."""
+    # late: most commands set nothing up
+    from ..host.setup.host_setup import HostSetup
+    from ..host.setup.model_setup import ModelSetup
+    from ..host.setup.server_files import ServerFiles
+
+    async def reload() -> None:
+        await _reload(host, given)
+
+    return HostSetup(
+        host,
+        files=ServerFiles(config_paths(given, empty=True), answers=given.answers),
+        reload=reload,
+        models=ModelSetup(given.models_file or models_path(), host.models),
+        auth=_authorizer,
     )
 
 
@@ -168,7 +222,8 @@ def _read(given: HostCommandOptions, ask: Callable[[Input], str] | None = None) 
             given.answers[input.id] = ask(input)
         return given.answers.get(input.id)
 
-    config = load_config(*config_paths(given), ask=answer)
+    there = [path for path in config_paths(given) if given.configs or path.is_file()]
+    config = load_config(*there, ask=answer)
     given.places.update({entry.id: Path(entry.source) for entry in config.entries if entry.source})
     entries = tuple(
         replace(entry, trusted=True) if entry.id in given.trust else entry
@@ -183,21 +238,24 @@ async def follow(host: Host, given: HostCommandOptions) -> None:
     A file that cannot be read is reported, and the servers stay as they are.
     """
     async for _ in file_changes(partial(stamps, config_paths(given)), every=EVERY):
-        config = _read(given)
-        if any(
-            problem.level == "error" and not problem.id for problem in config.problems
-        ):  # the file may be half written
-            words = "; ".join(str(problem) for problem in config.problems)
-            host.publish(
-                Notice(
-                    level="warning",
-                    words=(
-                        f"The configuration cannot be read; the servers stay as they are: {words}"
-                    ),
-                )
+        await _reload(host, given)
+
+
+async def _reload(host: Host, given: HostCommandOptions) -> None:
+    """Make the host use the configuration as its files have it now."""
+    config = _read(given)
+    if any(
+        problem.level == "error" and not problem.id for problem in config.problems
+    ):  # the file may be half written
+        words = "; ".join(str(problem) for problem in config.problems)
+        host.publish(
+            Notice(
+                level="warning",
+                words=f"The configuration cannot be read; the servers stay as they are: {words}",
             )
-        else:
-            await host.reload(config)
+        )
+    elif config != host.config:  # the page that wrote the file has reloaded it already
+        await host.reload(config)
 
 
 def policy_file_of(given: HostCommandOptions) -> PolicyFile:

@@ -26,7 +26,10 @@ HOST_OPTIONS = (
         multiple=True,
         type=_FILE,
         metavar="FILE",
-        help="Servers, in the format of any client; can be repeated.  [.mcp.json]",
+        help=(
+            "Servers, in the format of any client; can be repeated.  [.mcp.json, or servers.json "
+            "in your settings folder]"
+        ),
     ),
     click.option(
         "--models",
@@ -138,6 +141,7 @@ class HostCommandOptions(Struct, kw_only=True):
         answers: The values of the configuration's inputs, by id.
         secrets: Redacts these values.
         places: The configuration file of each server, by its id.
+        paths: The configuration files, once they were looked up.
     """
 
     configs: tuple[Path, ...]
@@ -157,6 +161,7 @@ class HostCommandOptions(Struct, kw_only=True):
     discovery: float | None = None
     answers: dict[str, str] = {}
     places: dict[str, Path] = {}
+    paths: tuple[Path, ...] = ()
     secrets: Redactor = field(default_factory=Redactor)
 
 

@@ -18,13 +18,14 @@ from interlock.cli.screen import note
 from ..fleet.log import LogError
 from ..host.app import Host
 from ..host.control import HostSocket
-from .host_factory import follow, host_of
+from .host_factory import follow, host_of, setup_of
 from .need_web import need_web
 from .options import given_of, with_host_options
 from .running_hosts import print_address, print_runs, sockets_folder
 
 if TYPE_CHECKING:
     from ..host.pages.site import HostSite
+    from ..host.setup.host_setup import HostSetup
 
 AGAIN = "run `interlock host --new-address`: it prints another one."
 
@@ -70,10 +71,11 @@ def host(
     """Use a model with servers, in the browser.
 
     Prints one address, which works once and only on this machine. Ctrl-C ends the host and every
-    server that it started. `--new-address` prints another address of a running host, for a second
-    browser.
+    server that it started. Without a file of servers or a model, you add them on the page.
+    `--new-address` prints another address of a running host, for a second browser.
 
     \b
+    interlock host
     interlock host --config .mcp.json --model anthropic:claude-sonnet-4-5
     interlock host -c servers.json -m openai:llama3@http://localhost:11434/v1 --open
     """
@@ -87,8 +89,14 @@ def host(
         return
     need_web()
     given = given_of(options)
-    made = host_of(given)
-    run_pages(made, port=port, opens=opens, follow=lambda: follow(made, given))
+    made = host_of(given, empty=True)
+    run_pages(
+        made,
+        port=port,
+        opens=opens,
+        follow=lambda: follow(made, given),
+        setup=setup_of(made, given),
+    )
 
 
 def run_pages(
@@ -100,6 +108,7 @@ def run_pages(
     demo: str = "",
     ready: Callable[[HostSite], object] | None = None,
     follow: Callable[[], Any] | None = None,
+    setup: HostSetup | None = None,
 ) -> None:
     """Serve a host until Ctrl-C, and exit: with code 0, or with an error message if it could not
     start.
@@ -123,9 +132,19 @@ def run_pages(
     async def run() -> None:
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(host.aclose)
+            if setup is not None:
+                stack.push_async_callback(setup.aclose)
             await host.log.open()  # first of all: without its log the host does not start
             serving = asyncio.create_task(
-                serve(host, port=port, title=title, demo=demo, again=AGAIN, on_ready=on_ready)
+                serve(
+                    host,
+                    port=port,
+                    title=title,
+                    demo=demo,
+                    again=AGAIN,
+                    on_ready=on_ready,
+                    setup=setup,
+                )
             )
             stack.push_async_callback(_ended, serving)
             await _first(

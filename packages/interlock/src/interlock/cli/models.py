@@ -24,6 +24,7 @@ def models_of(
     names: Sequence[str],
     *,
     local: Mapping[str, Callable[[], Model]] | None = None,
+    required: bool = True,
 ) -> list[Model]:
     """Return the named models first, and then those of the file.
 
@@ -31,12 +32,13 @@ def models_of(
         file: A file of models; None uses `models.json` in the settings folder, if it exists.
         names: Names of configured or local models, or `PROVIDER:MODEL[@URL]`.
         local: Models without a provider, by name.
+        required: Whether there must be a model.
 
     Raises:
         click.UsageError: A name is unknown, or no model is named or configured.
     """
     local = local or {}
-    path = file or this_machine().settings / "interlock" / "models.json"
+    path = file or models_path()
     configured: dict[str, Model] = {}
     try:
         if file is not None or path.is_file():
@@ -60,12 +62,17 @@ def models_of(
             **{name: model for name, model in configured.items() if name not in named},
         }.values()
     )
-    if not models:
+    if not models and required:
         raise click.UsageError(
             f"No model is configured. Name one with --model, such as {_examples(local)}, "
             f"or configure some in {path}."
         )
     return models
+
+
+def models_path() -> Path:
+    """Return the user's own file of models."""
+    return this_machine().settings / "interlock" / "models.json"
 
 
 def _entries(path: Path) -> Any:
