@@ -24,54 +24,58 @@ export function StartQuestion({ question }) {
         },
       ]}
     >
-      <p class="ask-line">
-        ${
-          question.runsCode === false
-            ? "The host would connect to this address:"
-            : question.confinement
-              ? "This command would run on your machine, in a sandbox:"
-              : "This command would run on your machine, with your rights:"
-        }
-      </p>
-      <pre class="command wrap" tabindex="0" aria-label="The whole command">
-        ${visible(question.command)}
-      </pre>
-      ${
-        question.variables?.length
-          ? html`
-            <p class="quiet">
-              It gets the variables${" "}
-              ${question.variables.map(
-                (name) => html`
-                  <code key=${name}>${visible(name)}</code>${" "}
-                `,
-              )}
-            </p>
-          `
-          : null
-      }
-      ${
-        question.confinement &&
-        html`
-          <p class="quiet">
-            <${Say} text=${question.confinement} />
-          </p>
-        `
-      }
-      ${
-        question.source &&
-        html`
-          <p class="quiet">
-            Configured in${" "}
-            <code>
-              <${Say} text=${question.source} />
-            </code>
-          </p>
-        `
-      }
+      <${StartFacts} question=${question} />
     </${Ask}>
   `;
 }
+
+/** How a server would be started or reached. @param {any} question */
+function startWords(question) {
+  if (question.runsCode === false) return "The host would connect to this address:";
+  return question.confinement
+    ? "This command would run on your machine, in a sandbox:"
+    : "This command would run on your machine, with your rights:";
+}
+
+/** What the person should know before a server is started. @param {{question: any}} props */
+export const StartFacts = ({ question }) => html`
+  <p class="ask-line">${startWords(question)}</p>
+  <pre class="command wrap" tabindex="0" aria-label="The whole command">
+    ${visible(question.command)}
+  </pre>
+  ${
+    question.variables?.length > 0 &&
+    html`
+      <p class="quiet">
+        It gets the variables${" "}
+        ${question.variables.map(
+          (name) => html`
+            <code key=${name}>${visible(name)}</code>${" "}
+          `,
+        )}
+      </p>
+    `
+  }
+  ${
+    question.confinement &&
+    html`
+      <p class="quiet">
+        <${Say} text=${question.confinement} />
+      </p>
+    `
+  }
+  ${
+    question.source &&
+    html`
+      <p class="quiet">
+        Configured in${" "}
+        <code>
+          <${Say} text=${question.source} />
+        </code>
+      </p>
+    `
+  }
+`;
 
 /**
  * A diff: removed, added and unchanged lines.

@@ -15,6 +15,7 @@ import {
   wordsOf,
 } from "../kit/kit.js";
 import { speak } from "./conversation.js";
+import { NoModel } from "./first-steps.js";
 import { reachable } from "../kit/net.js";
 import { FilePicker, Files, addFiles, filesOf, forget, uploading, useDrop } from "./files.js";
 import { Meter } from "./meter.js";
@@ -227,6 +228,7 @@ function Message({ id }) {
   return html`
     <form class=${cls("composer", over && "is-dropping")} onSubmit=${send} aria-label="Composer">
       ${id && html`<${Queue} session=${id} />`}
+      <${NoModel} />
       <${Attachments} onRemoved=${() => field.current.focus()} />
       <${Files} id=${id} onRemoved=${() => field.current.focus()} />
       ${mentions.list}

@@ -19,6 +19,7 @@ import { Settled, show } from "./ask.js";
 import { GroupItem } from "./asked-groups.js";
 import { CallCard } from "./call-card.js";
 import { Content, Plain, Pointed, Value } from "../kit/content.js";
+import { FirstSteps, isNew } from "./first-steps.js";
 import { splitAtMarkers } from "./untrusted-text.js";
 import { Markdown } from "../kit/markdown.js";
 import { applyMode } from "./modes.js";
@@ -594,8 +595,8 @@ export function Welcome() {
     <div class="log-frame">
       <div class="log welcome" tabindex="-1">
         <div class="welcome-inner">
-          <h2>How can I help?</h2>
-          <${Readiness} />
+          <h2>${isNew() ? "Welcome" : "How can I help?"}</h2>
+          ${isNew() ? html`<${FirstSteps} />` : html`<${Readiness} />`}
           ${
             prompts.length > 0 &&
             html`

@@ -20,6 +20,7 @@ import {
 import { Annotations } from "./asked-calls.js";
 import { ArgumentsEditor } from "../kit/fields.js";
 import { act, reachable } from "../kit/net.js";
+import { BROKEN, Dot, STATES, stateOf } from "./server-state.js";
 import { sections } from "./settings.js";
 import {
   attempt,
@@ -34,30 +35,9 @@ import {
   servers,
   sessions,
   settings,
+  settingsPlace,
+  setup,
 } from "./store.js";
-
-/** @type {Record<string, string>} */
-const STATES = {
-  waiting: "waiting for you",
-  starting: "starting",
-  up: "ready",
-  down: "not reachable, retrying",
-  off: "stopped",
-  refused: "not allowed",
-  login: "needs a login",
-  unknown: "unknown",
-};
-
-/** The state of a server; "unknown" if the host is not reachable. @param {any} server */
-const stateOf = (server) => (reachable.value ? server.state : "unknown");
-
-/**
- * The state of a server as a dot, with text for screen readers.
- * @param {{state: string}} props
- */
-const Dot = ({ state }) => html`
-  <span class=${`dot is-${state}`} role="img" aria-label=${STATES[state] ?? state}></span>
-`;
 
 /**
  * Order by attention: blocked features first, then those with warnings, then the rest as listed.
@@ -206,6 +186,7 @@ function ServerState({ server }) {
         `
       }
       <div class="buttons">
+        <${Repair} server=${server} />
         ${
           on
             ? html`
@@ -230,6 +211,20 @@ function ServerState({ server }) {
       </div>
     </div>
   `;
+}
+
+/** Buttons that lead to the settings of a server: to what is wrong with it, or to its login. */
+function Repair({ server }) {
+  if (!setup.value) return null;
+  const show = (examine) => () => {
+    settingsPlace.value = { name: "server", id: server.id, examine };
+    settings.value = "servers";
+  };
+  if (server.state === "login")
+    return html`<button type="button" class="main" onClick=${show(false)}>Log in</button>`;
+  if (BROKEN.includes(server.state))
+    return html`<button type="button" onClick=${show(true)}>Find out what is wrong</button>`;
+  return html`<button type="button" onClick=${show(false)}>Settings</button>`;
 }
 
 /** Why a feature is blocked, and its warnings. */

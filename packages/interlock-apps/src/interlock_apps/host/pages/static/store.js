@@ -27,6 +27,8 @@ export const questions = signal(/** @type {Map<string, any>} */ (new Map()));
 export const toasts = signal(/** @type {any[]} */ ([]));
 /** The open section of the settings; "" while they are closed. */
 export const settings = signal("");
+/** What the section about servers shows: its list, a form, or a server. */
+export const settingsPlace = signal(/** @type {any} */ ({ name: "list" }));
 /** What can be set up here; null where the host was given its servers and models otherwise. */
 export const setup = signal(/** @type {any} */ (null));
 /** The text of the live region. */
