@@ -13,7 +13,7 @@ import pytest
 from click.testing import Result
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from interlock.cli.registry.server_json import BadServerJson, parse
+from interlock.registry.server_json import BadServerJson, parse
 from tests.cli.registry_server import LocalRegistry, serving
 
 Command = Callable[..., Result]

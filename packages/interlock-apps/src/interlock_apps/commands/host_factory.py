@@ -16,7 +16,7 @@ from interlock.cli.auth.saved_logins import KeptTokens
 from interlock.cli.models import models_of, models_path
 from interlock.cli.screen import note
 from interlock.cli.targets.configured import asked
-from interlock.cli.user_folder import make_folder, user_folder
+from interlock.cli.user_folder import REGISTRY_PINS, make_folder, user_folder
 from interlock.configs import PROJECT_FILES, Config, Entry, Input, load_config, this_machine
 from interlock.http11.fetch import Authorizer
 from interlock.observe.environment import tracing_from_environment
@@ -184,6 +184,7 @@ def setup_of(host: Host, given: HostCommandOptions) -> HostSetup:
     # late: most commands set nothing up
     from ..host.setup.host_setup import HostSetup
     from ..host.setup.model_setup import ModelSetup
+    from ..host.setup.registry_install import RegistryInstall
     from ..host.setup.server_files import ServerFiles
 
     async def reload() -> None:
@@ -194,6 +195,7 @@ def setup_of(host: Host, given: HostCommandOptions) -> HostSetup:
         files=ServerFiles(config_paths(given, empty=True), answers=given.answers),
         reload=reload,
         models=ModelSetup(given.models_file or models_path(), host.models),
+        registry=RegistryInstall(user_folder() / REGISTRY_PINS),
         auth=_authorizer,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -30,6 +31,10 @@ def trust_record_path() -> Path:
         click.UsageError: Its folder cannot be created.
     """
     return user_folder() / "trusted.json"
+
+
+REGISTRY_PINS: Final = "registry.json"
+"""The file in the user's folder with the digests of what was added from the registry."""
 
 
 def make_folder(folder: Path) -> None:

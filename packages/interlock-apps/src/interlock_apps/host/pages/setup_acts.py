@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
+
 from ...web.page_site import ActError
 from ..setup.host_setup import MOST_WAIT, Change, HostSetup
 from ..setup.logins import LoginWay
@@ -93,6 +95,29 @@ class PlanImportAct(HostAct, frozen=True, kw_only=True, tag="planImport"):
     sandbox: bool | None = None
 
 
+class SearchRegistryAct(HostAct, frozen=True, kw_only=True, tag="searchRegistry"):
+    """Search for servers in the MCP registry."""
+
+    words: str
+
+
+class RegistryServerAct(HostAct, frozen=True, kw_only=True, tag="registryServer"):
+    """Return a server of the registry, and the values that it needs."""
+
+    name: str
+    version: str = ""
+
+
+class PlanRegistryAct(HostAct, frozen=True, kw_only=True, tag="planRegistry"):
+    """Plan to add a server of the registry."""
+
+    name: str
+    version: str
+    values: dict[str, str] = msgspec.field(default_factory=dict)
+    sandbox: bool | None = None
+    id: str = ""
+
+
 class ExamineServerAct(HostAct, frozen=True, kw_only=True, tag="examineServer"):
     """Examine a server with the rules of `interlock doctor`."""
 
@@ -152,6 +177,9 @@ AnySetupAct = (
     | ReplyJobAct
     | OtherClientsAct
     | PlanImportAct
+    | SearchRegistryAct
+    | RegistryServerAct
+    | PlanRegistryAct
     | ExamineServerAct
     | LogInAct
     | SetupModelsAct
@@ -189,6 +217,9 @@ class SetupActs:
             ReplyJobAct: self._reply,
             OtherClientsAct: self._other_clients,
             PlanImportAct: self._plan_import,
+            SearchRegistryAct: self._search_registry,
+            RegistryServerAct: self._registry_server,
+            PlanRegistryAct: self._plan_registry,
             ExamineServerAct: self._examine,
             LogInAct: self._log_in,
             SetupModelsAct: self._models,
@@ -239,6 +270,17 @@ class SetupActs:
 
     async def _plan_import(self, act: PlanImportAct) -> Any:
         return self._setup.plan_import(act.client, act.server, id=act.id, sandbox=act.sandbox)
+
+    async def _search_registry(self, act: SearchRegistryAct) -> Any:
+        return await self._setup.registry.search(act.words)
+
+    async def _registry_server(self, act: RegistryServerAct) -> Any:
+        return await self._setup.registry.offer(act.name, act.version)
+
+    async def _plan_registry(self, act: PlanRegistryAct) -> Any:
+        return await self._setup.plan_registry(
+            act.name, act.version, act.values, sandbox=act.sandbox, id=act.id
+        )
 
     async def _examine(self, act: ExamineServerAct) -> Any:
         return {"job": self._setup.examine(act.server).id}

@@ -14,6 +14,7 @@ import msgspec
 
 from interlock.configs import Config, Entry, RawEntry
 from interlock.models.interface import Model
+from interlock.registry import RegistryOffer
 from interlock.sandbox import unavailable_reason
 from interlock.store import Vault, open_vault
 
@@ -26,6 +27,7 @@ from .jobs import SetupJob, SetupJobs
 from .logins import LoginWay, log_in_to
 from .model_setup import ModelForm, ModelPlan, ModelSetup
 from .other_clients import OtherClients, imported
+from .registry_install import RegistryInstall
 from .server_files import ServerFiles, ServerPlan
 from .server_form import ServerForm, entry_of, form_of
 from .tool_switches import is_offered, switched
@@ -64,6 +66,7 @@ class HostSetup:
         reload: Makes the host read its configuration again.
         models: The file of its models.
         auth: Returns the Authorizer for a server at a URL, or None.
+        registry: The MCP registry.
         clients: The other clients of this machine, whose servers can be taken over.
         vault: Opens the vault for the tokens of logins.
         private_hosts: Hosts of authorization servers that may have private addresses.
@@ -76,6 +79,7 @@ class HostSetup:
         files: ServerFiles,
         reload: Callable[[], Awaitable[object]],
         models: ModelSetup,
+        registry: RegistryInstall,
         auth: Callable[[Entry], Any] = lambda entry: None,
         clients: OtherClients | None = None,
         vault: Callable[[], Vault] = lambda: open_vault(None),
@@ -83,6 +87,7 @@ class HostSetup:
     ) -> None:
         self.files = files
         self.models = models
+        self.registry = registry
         self.jobs = SetupJobs()
         self._host = host
         self._reload = reload
@@ -91,6 +96,7 @@ class HostSetup:
         self._vault = vault
         self._private_hosts = tuple(private_hosts)
         self._reloading: set[asyncio.Task[object]] = set()
+        self._offers: dict[str, RegistryOffer] = {}  # the version that each plan installs
         self._was: dict[str, str] = {}  # the former name of the model of each plan
 
     async def aclose(self) -> None:
@@ -237,6 +243,9 @@ class HostSetup:
         found = self.files.plan_of(plan)
         known = found.server in self._host.hub.servers
         self.files.write(found)
+        offer = self._offers.pop(plan, None)
+        if offer is not None:
+            self.registry.keep(offer)
         if found.entry is not None:
             self._host.approve_start(found.entry)
         reloading = asyncio.ensure_future(self._reload())
@@ -332,6 +341,37 @@ class HostSetup:
             name, lambda text: imported(entry, text, id=name, sandbox=sandbox)
         )
         return self._shown(plan)
+
+    # -- the registry ------------------------------------------------------------------------------
+
+    async def plan_registry(
+        self,
+        name: str,
+        version: str,
+        values: Mapping[str, str],
+        *,
+        sandbox: bool | None,
+        id: str = "",
+    ) -> dict[str, Any]:
+        """Plan to add a server of the registry, with its exact version.
+
+        Args:
+            name: The server.
+            version: Its version.
+            values: The values for its inputs, by label.
+            sandbox: Whether its program runs in a sandbox; None where nothing is started.
+            id: Its name here; empty for a free one like its own.
+
+        Raises:
+            InterlockError: The registry refused, or nothing of the server can be used here.
+            Uneditable: The file cannot be read or edited.
+            ValueError: A required value is missing.
+        """
+        found = await self.registry.entry(name, version, values, sandbox=sandbox)
+        server = id.strip() or self._free_name(found.id, "registry")
+        plan = self.files.plan(server, lambda raw: found.entry, new=True, secrets=found.secrets)
+        self._offers[plan.id] = found.offer
+        return {**self._shown(plan), "warning": threat_scan.visible(found.warning)}
 
     # -- models ------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ written, approved or started later is what the plan showed.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -114,7 +114,13 @@ class ServerFiles:
         return "vscode" if is_vscode else "mcpServers"
 
     def plan(
-        self, server: str, change: EntryChange, *, renamed: str = "", new: bool = False
+        self,
+        server: str,
+        change: EntryChange,
+        *,
+        renamed: str = "",
+        new: bool = False,
+        secrets: Collection[str] = (),
     ) -> ServerPlan:
         """Plan a change of one server. Nothing is written.
 
@@ -123,6 +129,7 @@ class ServerFiles:
             change: Returns its new entry; None removes it.
             renamed: Another id for it; empty to keep it.
             new: Whether it must not exist yet.
+            secrets: Further values that the difference must not show.
 
         Returns:
             The plan, which `plan_of` returns again.
@@ -149,7 +156,9 @@ class ServerFiles:
 
         file = ConfigFile(path)
         old, new_bytes = file.planned(edit)
-        return self._planned(target, file.path, path, old, new_bytes, removed=after is None)
+        return self._planned(
+            target, file.path, path, old, new_bytes, removed=after is None, secrets=secrets
+        )
 
     def plan_text(self, server: str, change: Callable[[str], str]) -> ServerPlan:
         """Plan a change of the file for new servers. Raises what `plan` raises."""
@@ -197,6 +206,7 @@ class ServerFiles:
         after: bytes | None,
         *,
         removed: bool = False,
+        secrets: Collection[str] = (),
     ) -> ServerPlan:
         config = read_config(
             (after or b"").decode("utf-8-sig"),
@@ -211,7 +221,7 @@ class ServerFiles:
         if not removed and entry is None:
             words = "; ".join(each.words for each in problems) or "it cannot be read back"
             raise ValueError(f"{server} cannot be used: {words}.")
-        redact = Redactor(_secrets(config.entries, before, after, str(path)))
+        redact = Redactor({*_secrets(config.entries, before, after, str(path)), *secrets})
         plan = ServerPlan(
             id=f"p{next(self._count)}",
             server=server,

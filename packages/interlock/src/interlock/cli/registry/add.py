@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
 
 import click
 
 from ...configs import PRODUCTS, ConfigFile, Product, RawEntry, Uneditable, this_machine
 from ...configs.formats import MCP_SERVERS
+from ...registry.client import Registry
+from ...registry.command_line import CannotRun, Launch
+from ...registry.offers import ChangedOffer, RegistryOffer, RegistryPins, launch_of, offer_of
+from ...registry.server_json import RegistryInput, ServerJson
 from ...untrusted.invisible import visible_line
 from ..screen import note, say
-from ..user_folder import user_folder
-from .client import Registry, address_of
-from .command_line import CannotRun, Launch, launch_of_package, launch_of_remote
-from .publish import registry_option
-from .server_json import BadServerJson, RegistryInput, ServerJson, digest, parse
-
-_OFFICIAL: Final = "io.modelcontextprotocol.registry/official"
-_PINS: Final = "registry.json"
+from ..user_folder import REGISTRY_PINS, user_folder
+from .answers import address_of, answer, registry_option
 
 
 def _own_entry(command: str, args: list[str], env: dict[str, str], name: str) -> RawEntry:
@@ -107,17 +103,11 @@ def add(
     """
     address = address_of(registry)
     name, _, version = name.partition("@")
-    answer = Registry(address).server(name, version or "latest")
-    document = answer.get("server")
-    if not isinstance(document, dict):
-        raise click.ClickException(f"{address} says nothing that can be used about {name}.")
-    try:
-        server = parse(document)
-    except BadServerJson as bad:
-        raise click.ClickException(visible_line(f"{name} breaks the rules: {bad}.")) from None
-    if server.name != name:
-        raise click.ClickException(visible_line(f"{address} answered with {server.name}."))
-    _check_status(answer, server)
+    offer = answer(_offer(address, name, version or "latest"))
+    server = offer.server
+    if offer.status != "active":
+        why = f": {offer.status_words}" if offer.status_words else ""
+        note(visible_line(f"{server.name} {server.version} is {offer.status}{why}"), fg="yellow")
     product = PRODUCTS[client] if client is not None else _own_product()
     values = _values(given)
     launch = _launch(server, values, remote=remote, asks=sys.stdin.isatty() and not yes)
@@ -128,10 +118,12 @@ def add(
         entry = _entry(product, launch, entry_name, confined=confined)
     except Uneditable as bad:
         raise click.ClickException(f"{bad}.") from None
-    pins = _Pins(user_folder() / _PINS)
-    found = digest(document)
-    pins.check(server, address, found)
-    _show(server, launch, found, confined=confined, product=product)
+    pins = RegistryPins(user_folder() / REGISTRY_PINS)
+    try:
+        pins.check(offer, address)
+    except ChangedOffer as bad:
+        raise click.ClickException(str(bad)) from None
+    _show(server, launch, offer.digest, confined=confined, product=product)
     file = ConfigFile(config or product.path(this_machine()))
     if dry_run:
         return
@@ -147,20 +139,14 @@ def add(
         _, backup = file.make(edit)
     except (Uneditable, OSError) as bad:
         raise click.ClickException(f"{file.path} was not changed: {bad}.") from None
-    pins.keep(server, address, found)
+    pins.keep(offer, address)
     note(f"{entry_name} is in {file.path}.", fg="green")
     if backup is not None:
         note(f"  backup: {backup}")
 
 
-def _check_status(answer: Mapping[str, Any], server: ServerJson) -> None:
-    about = (answer.get("_meta") or {}).get(_OFFICIAL) or {}
-    status = str(about.get("status") or "active")
-    if status == "deleted":
-        raise click.ClickException(f"{server.name} {server.version} was removed from the registry.")
-    if status != "active":
-        why = f": {about['statusMessage']}" if about.get("statusMessage") else ""
-        note(visible_line(f"{server.name} {server.version} is {status}{why}"), fg="yellow")
+async def _offer(address: str, name: str, version: str) -> RegistryOffer:
+    return await offer_of(Registry(address), name, version)
 
 
 def _values(given: Sequence[str]) -> dict[str, str]:
@@ -196,22 +182,10 @@ def _launch(server: ServerJson, values: Mapping[str, str], *, remote: bool, asks
             raise click.UsageError(visible_line(f"{label} is one of: {', '.join(one.choices)}."))
         return value
 
-    reasons = []
-    for package in () if remote else server.packages:
-        try:
-            return launch_of_package(package, ask)
-        except CannotRun as bad:
-            reasons.append(f"{package.identifier}: {bad}")
-    for place in server.remotes:
-        if place.type != "streamable-http":
-            reasons.append(f"{place.url}: it uses the HTTP transport of 2024-11-05")
-            continue
-        try:
-            return launch_of_remote(place, ask)
-        except CannotRun as bad:
-            reasons.append(f"{place.url}: {bad}")
-    why = "; ".join(reasons) or "it names neither a package nor a remote"
-    raise click.ClickException(visible_line(f"{server.name} cannot be added: {why}."))
+    try:
+        return launch_of(server, ask, remote=remote)
+    except CannotRun as bad:
+        raise click.ClickException(visible_line(f"{bad}.")) from None
 
 
 def _entry(product: Product, launch: Launch, name: str, *, confined: bool) -> RawEntry:
@@ -250,37 +224,3 @@ def _show(
         note("  confined by its container only, as far as the options of docker allow", fg="yellow")
     elif launch.command:
         note(f"  {product.title} starts it without a sandbox, with your permissions", fg="yellow")
-
-
-class _Pins:
-    """The digests of the descriptions that were added, by registry, name and version."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        try:
-            known = json.loads(path.read_bytes())
-        except (OSError, ValueError):
-            known = {}
-        self._known: dict[str, str] = known if isinstance(known, dict) else {}
-
-    def check(self, server: ServerJson, address: str, found: str) -> None:
-        """Raise click.ClickException if another description was added before."""
-        before = self._known.get(self._key(server, address))
-        if before is not None and before != found:
-            raise click.ClickException(
-                f"{server.name} {server.version} is not what it was when you added it: its digest "
-                f"was sha256:{before}, and is sha256:{found}. A published version never changes. "
-                f"If you trust the change, remove its line from {self._path}."
-            )
-
-    def keep(self, server: ServerJson, address: str, found: str) -> None:
-        """Remember what was added."""
-        self._known[self._key(server, address)] = found
-        text = json.dumps(self._known, indent=1, sort_keys=True)
-        new = self._path.with_suffix(".new")
-        new.write_text(text + "\n", encoding="utf-8")
-        new.replace(self._path)
-
-    @staticmethod
-    def _key(server: ServerJson, address: str) -> str:
-        return f"{address} {server.name} {server.version}"

@@ -11,9 +11,10 @@ from typing import Any, Final
 import click
 import msgspec
 
+from ...registry.client import Registry, fetched
 from ...store import Vault
 from ...types import InterlockError
-from .client import Registry, RegistryError, fetched
+from .answers import RegistryFailed, answer
 
 TOKEN_VARIABLE: Final = "INTERLOCK_REGISTRY_TOKEN"
 """The environment variable with a token of the registry itself."""
@@ -54,7 +55,7 @@ def actions_token() -> str:
 
     Raises:
         click.UsageError: No such job runs, or it has no permission `id-token: write`.
-        RegistryError: GitHub does not answer.
+        RegistryFailed: GitHub does not answer.
     """
     url = os.environ.get("ACTIONS_ID_TOKEN_REQUEST_URL", "")
     secret = os.environ.get("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "")
@@ -65,12 +66,12 @@ def actions_token() -> str:
     place = f"{url}{'&' if '?' in url else '?'}audience=mcp-registry"
     try:
         status, body = asyncio.run(fetched("GET", place, token=secret))
-        answer: Any = msgspec.json.decode(body)
+        token: Any = msgspec.json.decode(body)
     except (InterlockError, TimeoutError, msgspec.DecodeError) as bad:
-        raise RegistryError(f"GitHub gave no token for this job: {bad}") from None
-    if status != 200 or not answer.get("value"):
-        raise RegistryError(f"GitHub gave no token for this job: {status}", status)
-    return str(answer["value"])
+        raise RegistryFailed(f"GitHub gave no token for this job: {bad}") from None
+    if status != 200 or not token.get("value"):
+        raise RegistryFailed(f"GitHub gave no token for this job: {status}", status)
+    return str(token["value"])
 
 
 def domain_proof(domain: str, key: Path | None) -> dict[str, str]:
@@ -137,7 +138,7 @@ def registry_token(
 
     Raises:
         click.UsageError: What the login needs is missing.
-        RegistryError: The registry refused.
+        RegistryFailed: The registry refused.
     """
     if method is None and (own := os.environ.get(TOKEN_VARIABLE)):
         return own
@@ -148,8 +149,9 @@ def registry_token(
             in_job = os.environ.get("ACTIONS_ID_TOKEN_REQUEST_URL")
             method = "github-oidc" if in_job else "github"
     if method == "github":
-        return registry.token("github-at", {"github_token": github_token(vault, remember=remember)})
+        proof = {"github_token": github_token(vault, remember=remember)}
+        return answer(registry.token("github-at", proof))
     if method == "github-oidc":
-        return registry.token("github-oidc", {"oidc_token": actions_token()})
+        return answer(registry.token("github-oidc", {"oidc_token": actions_token()}))
     place = domain or ".".join(reversed(name.partition("/")[0].split(".")))
-    return registry.token(method, domain_proof(place, key))
+    return answer(registry.token(method, domain_proof(place, key)))

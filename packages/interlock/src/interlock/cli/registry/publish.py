@@ -11,16 +11,14 @@ from typing import Any, NamedTuple
 
 import click
 
+from ...registry.client import Registry
+from ...registry.server_json import SCHEMA, BadServerJson, Package, ServerJson, digest, parse
 from ...store.errors import StoreError
 from ..auth.saved_logins import vault_at, vault_option
 from ..screen import say
-from .client import ADDRESS, VARIABLE, Registry, RegistryError, address_of
+from .answers import RegistryFailed, address_of, answer, registry_option
 from .login import registry_token
-from .server_json import SCHEMA, BadServerJson, Package, ServerJson, digest, parse
 
-registry_option = click.option(
-    "--registry", metavar="URL", help=f"Another registry.  [{VARIABLE}, or {ADDRESS}]"
-)
 _MARK = "mcp-name:"
 
 
@@ -153,10 +151,10 @@ def publish(
     except StoreError as bad:
         raise click.ClickException(str(bad)) from None
     try:
-        client.publish(document, token)
-    except RegistryError as bad:
+        answer(client.publish(document, token))
+    except RegistryFailed as bad:
         if bad.status == 403:
-            raise RegistryError(
+            raise RegistryFailed(
                 f"{bad.message} Your login does not include the namespace of {server.name}.", 403
             ) from None
         raise

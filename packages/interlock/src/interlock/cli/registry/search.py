@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import click
 
+from ...registry.client import Registry
+from ...registry.offers import status_of
 from ..screen import print_json, say
-from .client import Registry, address_of
-from .publish import registry_option
-
-_ELSEWHERE = "io.modelcontextprotocol.registry/official"
+from .answers import address_of, answer, registry_option
 
 
 @click.command("search")
@@ -27,7 +26,7 @@ def search(words: str, limit: int, machine: bool, registry: str | None) -> None:
     interlock search weather
     interlock search filesystem --limit 5 --json
     """
-    found = Registry(address_of(registry)).search(words, limit)
+    found = answer(Registry(address_of(registry)).search(words, limit))
     if machine:
         print_json({"servers": found})
         return
@@ -36,8 +35,7 @@ def search(words: str, limit: int, machine: bool, registry: str | None) -> None:
         return
     for one in found:
         server = one.get("server") or {}
-        about = (one.get("_meta") or {}).get(_ELSEWHERE) or {}
-        status = str(about.get("status") or "active")
+        status, _ = status_of(one)
         marked = f"  ({status})" if status != "active" else ""
         say(f"{server.get('name', '')} {server.get('version', '')}{marked}", bold=True)
         say(f"  {server.get('description', '')}")

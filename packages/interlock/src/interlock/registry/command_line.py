@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from ...redaction import DOTS
-from ...untrusted.invisible import visible_line
+from ..redaction import DOTS
+from ..types import InterlockError
+from ..untrusted.invisible import visible_line
 from .server_json import Argument, NamedInput, Package, RegistryInput, RegistryTransport
 
 _RUNTIMES: Final = {"pypi": "uvx", "npm": "npx", "oci": "docker"}
@@ -25,7 +26,7 @@ Ask = Callable[[str, RegistryInput], str | None]
 """Returns the value that the user gives for an input; None if it is left out."""
 
 
-class CannotRun(Exception):
+class CannotRun(InterlockError):
     """Nothing of a server can be run here. The text says why."""
 
 

@@ -8,15 +8,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
-import click
 import msgspec
 
-from ...addresses import is_here
-from ...http11.client import HttpFetch
-from ...http11.fetch import Request
-from ...redaction import url_without_secrets
-from ...types import InterlockError
-from .. import exits
+from ..addresses import is_here
+from ..http11.client import HttpFetch
+from ..http11.fetch import Request
+from ..redaction import url_without_secrets
+from ..types import InterlockError
 
 ADDRESS: Final = "https://registry.modelcontextprotocol.io"
 """The official registry."""
@@ -28,25 +26,24 @@ _LARGEST = 8 * 1024 * 1024
 _SECONDS = 30.0
 
 
-class RegistryError(click.ClickException):
-    """The registry refused, or could not be reached."""
+class RegistryError(InterlockError):
+    """The registry refused, or could not be reached.
+
+    Attributes:
+        status: The HTTP status of the refusal; 0 if the registry could not be reached.
+    """
 
     def __init__(self, message: str, status: int = 0) -> None:
         super().__init__(message)
         self.status = status
 
-    @property
-    def exit_code(self) -> int:  # type: ignore[override]  # reason: click has it as a class variable
-        """The exit code: a refusal has a status."""
-        return exits.REFUSED if self.status else exits.UNREACHABLE
 
-
-def address_of(given: str | None) -> str:
+def registry_address(given: str | None = None) -> str:
     """Return the address of the registry: the given one, that of the environment, or the official
     one.
 
     Raises:
-        click.UsageError: It is not an https address, nor one of this machine.
+        ValueError: It is not an https address, nor one of this machine.
     """
     address = (given or os.environ.get(VARIABLE) or ADDRESS).rstrip("/")
     parts = urlsplit(address)
@@ -54,7 +51,7 @@ def address_of(given: str | None) -> str:
         parts.scheme == "http" and parts.hostname is not None and is_here(parts.hostname)
     ):
         return address
-    raise click.UsageError(
+    raise ValueError(
         f"{url_without_secrets(address)} is not the address of a registry: it begins with https://"
     )
 
@@ -69,12 +66,15 @@ class Registry:
     def __init__(self, address: str) -> None:
         self.address = address
 
-    def search(self, words: str, limit: int) -> list[dict[str, Any]]:
+    async def search(self, words: str, limit: int) -> list[dict[str, Any]]:
         """Return the latest version of the servers whose names contain a text.
 
         Args:
             words: The text.
             limit: The maximum number of servers.
+
+        Raises:
+            RegistryError: The registry refused, or could not be reached.
         """
         found: list[dict[str, Any]] = []
         cursor = ""
@@ -82,48 +82,48 @@ class Registry:
             query = {"search": words, "version": "latest", "limit": str(min(limit, 100))}
             if cursor:
                 query["cursor"] = cursor
-            page = self._call("GET", f"/v0.1/servers?{urlencode(query)}")
+            page = await self._call("GET", f"/v0.1/servers?{urlencode(query)}")
             found += page.get("servers") or []
             cursor = (page.get("metadata") or {}).get("nextCursor") or ""
             if not cursor or not page.get("servers"):
                 break
         return found[:limit]
 
-    def server(self, name: str, version: str = "latest") -> dict[str, Any]:
+    async def server(self, name: str, version: str = "latest") -> dict[str, Any]:
         """Return one version of a server, with what the registry says about it.
 
         Raises:
             RegistryError: There is no such server.
         """
         place = f"/v0.1/servers/{quote(name, safe='')}/versions/{quote(version, safe='')}"
-        return self._call("GET", place)
+        return await self._call("GET", place)
 
-    def token(self, method: str, proof: Mapping[str, str]) -> str:
+    async def token(self, method: str, proof: Mapping[str, str]) -> str:
         """Exchange a proof of identity for a token of the registry.
 
         Args:
             method: "github-at", "github-oidc", "dns" or "http".
             proof: The members of the request.
         """
-        answer = self._call("POST", f"/v0.1/auth/{method}", body=dict(proof))
+        answer = await self._call("POST", f"/v0.1/auth/{method}", body=dict(proof))
         token = answer.get("registry_token")
         if not isinstance(token, str) or not token:
             raise RegistryError("The registry answered the login without a token.", 200)
         return token
 
-    def publish(self, document: dict[str, Any], token: str) -> dict[str, Any]:
+    async def publish(self, document: dict[str, Any], token: str) -> dict[str, Any]:
         """Publish a server.json.
 
         Raises:
             RegistryError: The registry refused.
         """
-        return self._call("POST", "/v0.1/publish", body=document, token=token)
+        return await self._call("POST", "/v0.1/publish", body=document, token=token)
 
-    def _call(
+    async def _call(
         self, method: str, path: str, *, body: dict[str, Any] | None = None, token: str = ""
     ) -> dict[str, Any]:
         try:
-            status, text = asyncio.run(fetched(method, self.address + path, body, token))
+            status, text = await fetched(method, self.address + path, body, token)
         except (InterlockError, TimeoutError) as bad:
             raise RegistryError(f"{self.address} cannot be reached: {bad}") from None
         try:
