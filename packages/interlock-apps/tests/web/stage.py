@@ -64,7 +64,7 @@ class Stage:
         page.on("pageerror", lambda error: self.troubles.append(str(error)))
         page.on("dialog", lambda dialog: self.troubles.append(f"a dialog: {dialog.message}"))
         await page.goto(self.site.entry)
-        await page.locator(".side .dot").first.wait_for(state="attached")
+        await page.locator(".side .dot, .first-steps").first.wait_for(state="attached")
         return page
 
     @asynccontextmanager

@@ -70,6 +70,13 @@ class HostSetup:
         clients: The other clients of this machine, whose servers can be taken over.
         vault: Opens the vault for the tokens of logins.
         private_hosts: Hosts of authorization servers that may have private addresses.
+
+    Attributes:
+        files: The configuration files.
+        models: The file of the models.
+        registry: The MCP registry.
+        jobs: What runs in the background: tests, logins, examinations.
+        reload: Makes the host read its configuration again.
     """
 
     def __init__(
@@ -90,7 +97,7 @@ class HostSetup:
         self.registry = registry
         self.jobs = SetupJobs()
         self._host = host
-        self._reload = reload
+        self.reload = reload
         self._auth = auth
         self._clients = clients or OtherClients()
         self._vault = vault
@@ -248,7 +255,7 @@ class HostSetup:
             self.registry.keep(offer)
         if found.entry is not None:
             self._host.approve_start(found.entry)
-        reloading = asyncio.ensure_future(self._reload())
+        reloading = asyncio.ensure_future(self.reload())
         self._reloading.add(reloading)
         reloading.add_done_callback(self._reloading.discard)
         await asyncio.wait({reloading}, timeout=RELOAD_SECONDS)

@@ -86,6 +86,10 @@ class ModelSetup:
         models: The models of the host by name, which are changed with it.
         local: Where model servers of this machine are looked for.
         environment: The environment variables.
+
+    Attributes:
+        path: The file.
+        local_servers: Where model servers of this machine are looked for.
     """
 
     def __init__(
@@ -98,7 +102,7 @@ class ModelSetup:
     ) -> None:
         self.path = path
         self._models = models
-        self._local = local
+        self.local_servers = tuple(local)
         self._environment = environment
         self._editor = JsonEditor("models", comments=False)
         self._plans: dict[str, tuple[ModelPlan, str]] = {}
@@ -146,7 +150,7 @@ class ModelSetup:
 
     async def local(self) -> list[dict[str, Any]]:
         """Return the model servers on this machine that answer, with their models."""
-        return [msgspec.to_builtins(each) for each in await find_local_models(self._local)]
+        return [msgspec.to_builtins(each) for each in await find_local_models(self.local_servers)]
 
     def plan(self, form: ModelForm, *, was: str = "") -> ModelPlan:
         """Plan a new or a changed model. Nothing is written.
