@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from interlock.configs import Config, Entry, RawEntry
+from interlock.configs import Config, Entry, RawEntry, comes_from_project
 from interlock.models.interface import Model
 from interlock.registry import RegistryOffer
 from interlock.sandbox import unavailable_reason
@@ -129,13 +129,16 @@ class HostSetup:
             ValueError: No file has this server.
         """
         path, format, raw = self._found(id)
+        form = form_of(id, raw)
+        if form.command and form.sandbox is None:
+            form = msgspec.structs.replace(form, sandbox=comes_from_project(str(path)))
         managed = self._host.hub.servers.get(id)
         entry = managed.entry if managed is not None else None
         tools = list(managed.tools) if managed is not None else []
         only = entry.tools if entry is not None else None
         without = entry.without if entry is not None else ()
         return {
-            "form": msgspec.to_builtins(form_of(id, raw)),
+            "form": msgspec.to_builtins(form),
             "file": str(path),
             "switches": format in _SWITCHES_OF_FORMAT,
             "offersLater": only is None,
@@ -168,9 +171,12 @@ class HostSetup:
         id = form.id.strip()
         if not id:
             raise ValueError("Give the server a name.")
+        found = self.files.raw(was or id)
+        path = self.files.path if found is None else found[0]
+        confined = comes_from_project(str(path))
         plan = self.files.plan(
             was or id,
-            lambda raw: entry_of(form, raw),
+            lambda raw: entry_of(form, raw, confined=confined),
             renamed=id if was and was != id else "",
             new=not was,
         )

@@ -168,8 +168,7 @@ class ModelSetup:
         before = entries.get(was)
         old = before if isinstance(before, dict) else {}
         name = form.name.strip() or _FREE.sub("-", form.model.strip())[:64]
-        taken = name in entries or (name in self._models and name not in entries)
-        if taken and name != was:
+        if name != was and (name in entries or name in self._models):
             raise ValueError(f"There is a model {name} already. Choose another name.")
         entry, key_name = _entry(form, old, name)
         self._made(name, entry, form.key)  # raises an error for an invalid entry
@@ -219,8 +218,7 @@ class ModelSetup:
 
         plan.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         ConfigFile(plan.path).make(change)
-        if plan.entry is None:
-            self._drop_key(removed)
+        self._drop_unused_key(removed)
 
     def use(self, id: str, *, was: str = "") -> ModelPlan:
         """Make the host use the models as a plan that was written has them.
@@ -313,8 +311,8 @@ class ModelSetup:
             raise Uneditable(f'{self.path} must be an object with "models"')
         return models
 
-    def _drop_key(self, entry: Any) -> None:
-        """Delete the key of a removed model, unless another model uses it."""
+    def _drop_unused_key(self, entry: Any) -> None:
+        """Delete the key of the former entry of a model, unless an entry still uses it."""
         key = str(entry.get("key", "")) if isinstance(entry, dict) else ""
         used = {str(each.get("key")) for each in self._entries().values() if isinstance(each, dict)}
         if key.startswith(PREFIX) and key not in used and not keyring_problem():

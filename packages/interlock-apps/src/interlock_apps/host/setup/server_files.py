@@ -219,7 +219,10 @@ class ServerFiles:
         entry = next((each for each in config.entries if each.id == server), None)
         problems = tuple(each for each in config.problems if each.id == server)
         if not removed and entry is None:
-            words = "; ".join(each.words for each in problems) or "it cannot be read back"
+            words = (
+                "; ".join(each.words.removeprefix("left out: ") for each in problems)
+                or "it cannot be read back"
+            )
             raise ValueError(f"{server} cannot be used: {words}.")
         redact = Redactor({*_secrets(config.entries, before, after, str(path)), *secrets})
         plan = ServerPlan(

@@ -74,13 +74,17 @@ def form_of(id: str, raw: RawEntry) -> ServerForm:
     )
 
 
-def entry_of(form: ServerForm, before: RawEntry | None = None) -> RawEntry:
+def entry_of(
+    form: ServerForm, before: RawEntry | None = None, *, confined: bool | None = None
+) -> RawEntry:
     """Return the entry of a form.
 
     Args:
         form: What the user filled in.
         before: The entry that is edited. Its other keys stay, and so do its secrets where the form
             has dots.
+        confined: Whether a program of this file runs in a sandbox if its entry does not say. What
+            is so by default is not written; None: it is.
 
     Raises:
         ValueError: The form is incomplete.
@@ -100,9 +104,11 @@ def entry_of(form: ServerForm, before: RawEntry | None = None) -> RawEntry:
     if form.revision:
         entry["revision"] = form.revision
     kept = {key: value for key, value in old.items() if key not in _REPLACED and key != "type"}
-    if form.url or isinstance(form.sandbox, bool):
+    if form.url:
+        kept.pop("sandbox", None)
+    elif form.sandbox is not None:
         policy = kept.pop("sandbox", None)
-        if form.command and form.sandbox is not None:
+        if policy is not None or form.sandbox is not confined:
             # A policy of its own is a sandbox, too: it stays as it is.
             keeps_policy = form.sandbox and isinstance(policy, Mapping)
             entry["sandbox"] = policy if keeps_policy else form.sandbox

@@ -112,7 +112,7 @@ const Tools = ({ tools }) =>
  * @param {{
  *   plan: any, title: any, label: string, children?: any,
  *   onDone: (server: string) => void, onBack: () => void,
- * }} props
+ * }} props `onDone` gets the server, or "" if it was removed
  */
 export function ServerPlan({ plan, title, label, children, onDone, onBack }) {
   const job = useJob();
@@ -122,7 +122,8 @@ export function ServerPlan({ plan, title, label, children, onDone, onBack }) {
     setBusy(true);
     setWrong("");
     try {
-      onDone((await act("applyPlan", { plan: plan.plan })).server);
+      const { server } = await act("applyPlan", { plan: plan.plan });
+      onDone(plan.start ? server : "");
     } catch (bad) {
       setWrong(bad instanceof Error ? bad.message : String(bad));
       setBusy(false);

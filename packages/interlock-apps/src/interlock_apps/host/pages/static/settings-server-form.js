@@ -41,7 +41,6 @@ const EMPTY = {
   folder: "",
   url: "",
   headers: {},
-  sandbox: true,
   trusted: false,
   disabled: false,
   revision: "",
@@ -131,6 +130,7 @@ const CommandFields = ({ form, set, texts, setTexts }) => html`
   <${Check}
     label="Run it in a sandbox"
     hint=${sandboxHint()}
+    disabled=${!!setup.value?.sandbox && !form.sandbox}
     checked=${form.sandbox === true}
     onChange=${(sandbox) => set({ sandbox })}
   />
@@ -164,7 +164,7 @@ const AddressFields = ({ form, set, texts, setTexts }) => html`
  * }} props `missing`: a variable to fill in
  */
 export function ServerForm({ form: given, was = "", missing = "", onDone, onBack }) {
-  const [form, setForm] = useState({ ...EMPTY, ...given });
+  const [form, setForm] = useState({ ...EMPTY, sandbox: !setup.value?.sandbox, ...given });
   const [texts, setAll] = useState({
     arguments: form.arguments.join("\n"),
     env: written(form.env, "=") + (missing ? `\n${missing}=` : ""),

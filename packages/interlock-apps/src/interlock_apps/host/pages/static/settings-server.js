@@ -33,13 +33,14 @@ export function ServerSettings({ id, examine = false, onDone, onBack }) {
   const [wrong, setWrong] = useState("");
   const [plan, setPlan] = useState(/** @type {any} */ (null));
   const [editing, setEditing] = useState(/** @type {string | null} */ (null));
+  const [turn, setTurn] = useState(0);
   const state = server?.state;
   useEffect(() => {
     act("setupServer", { server: id }).then(
       (answer) => (setFound(answer), setWrong("")),
       (bad) => setWrong(bad.message),
     );
-  }, [id, state]);
+  }, [id, state, turn]);
   const change = async (name, body) => {
     try {
       setPlan({ ...(await act(name, { server: id, ...body })), removes: name === "planRemoval" });
@@ -50,6 +51,7 @@ export function ServerSettings({ id, examine = false, onDone, onBack }) {
   const done = (server) => {
     setPlan(null);
     setEditing(null);
+    setTurn(turn + 1);
     onDone(server);
   };
   if (plan)
@@ -105,7 +107,7 @@ export function ServerSettings({ id, examine = false, onDone, onBack }) {
       found &&
       html`
         <${ToolSwitches}
-          key=${`${id} ${found.tools.length}`}
+          key=${JSON.stringify([found.offersLater, found.tools])}
           found=${found}
           onSave=${(body) => change("planTools", body)}
         />

@@ -31,7 +31,7 @@ export function ServersSection() {
   const list = () => go("list");
   // The next one to open the section sees the list.
   useEffect(() => list, []);
-  const done = (server) => go(servers.value.some((one) => one.id === server) ? "server" : "list", { id: server });
+  const done = (server) => go(server ? "server" : "list", { id: server });
   const shared = { onDone: done, onBack: list };
   const title = TITLES[/** @type {keyof typeof TITLES} */ (place.name)];
   return html`
@@ -43,7 +43,12 @@ export function ServersSection() {
     ${
       place.name === "server" &&
       html`
-        <${ServerSettings} key=${place.id} id=${place.id} examine=${place.examine} ...${shared} />
+        <${ServerSettings}
+          key=${`${place.id} ${!!place.examine}`}
+          id=${place.id}
+          examine=${!!place.examine}
+          ...${shared}
+        />
       `
     }
   `;
