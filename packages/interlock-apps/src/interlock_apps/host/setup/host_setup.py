@@ -308,11 +308,13 @@ class HostSetup:
         """Log in to a server at a URL; afterwards it is started.
 
         Raises:
-            ValueError: There is no such server, or it has no URL.
+            ValueError: There is no such server, it has no URL, or its entry has a token already.
         """
         entry = self._entry(id)
         if not entry.url.lower().startswith("http"):
             raise ValueError("Only servers at an http address have a login.")
+        if any(name.lower() == "authorization" for name in entry.headers):
+            raise ValueError("Its entry has an Authorization header. Remove it to log in.")
 
         async def work(job: SetupJob) -> None:
             done = await log_in_to(

@@ -1,6 +1,6 @@
 // @ts-check
 // The form of one server: a command with its arguments and variables, or an address with headers.
-import { Choice, Say, html, useId, useState } from "../kit/kit.js";
+import { Choice, Fold, Say, html, useId, useState } from "../kit/kit.js";
 import { act } from "../kit/net.js";
 import { ServerPlan } from "./settings-plan.js";
 import { setup } from "./store.js";
@@ -207,9 +207,19 @@ export function ServerForm({ form: given, was = "", missing = "", onDone, onBack
         onBack=${() => setPlan(null)}
       />
     `;
+  const fill = (pasted) => {
+    setForm({ ...form, ...pasted, id: pasted.id || form.id });
+    setAll({
+      arguments: pasted.arguments.join("\n"),
+      env: written(pasted.env, "="),
+      headers: written(pasted.headers, ": "),
+    });
+    setKind(pasted.url ? "url" : "command");
+  };
   const shared = { form, set, texts, setTexts };
   return html`
     <form class="fields boxed" onSubmit=${review} aria-label=${was ? "Edit the server" : "Add a server"}>
+      ${!was && html`<${Pasted} onForm=${fill} />`}
       <${Field}
         label="Name"
         required
@@ -240,6 +250,57 @@ export function ServerForm({ form: given, was = "", missing = "", onDone, onBack
         <button type="button" class="quiet" onClick=${onBack}>Cancel</button>
       </div>
     </form>
+  `;
+}
+
+/**
+ * The form for a configuration in JSON, as the documentation of servers shows it: an object with
+ * the servers by name, or one entry. Throws an error for anything else.
+ * @param {string} text
+ */
+function formOf(text) {
+  const read = JSON.parse(text);
+  const listed = read.mcpServers ?? read.servers ?? (read.command || read.url ? { "": read } : read);
+  const [[id, entry] = []] = Object.entries(listed);
+  if (!entry?.command && !entry?.url) throw new Error("There is no server in this text.");
+  return {
+    id,
+    command: entry.command ?? "",
+    arguments: (entry.args ?? []).map(String),
+    env: entry.env ?? {},
+    folder: entry.cwd ?? "",
+    url: entry.url ?? "",
+    headers: entry.headers ?? {},
+  };
+}
+
+/** A field that fills in the form from a configuration. @param {{onForm: (form: any) => void}} props */
+function Pasted({ onForm }) {
+  const [text, setText] = useState("");
+  const [wrong, setWrong] = useState("");
+  const read = (value) => {
+    setText(value);
+    setWrong("");
+    if (!value.trim()) return;
+    try {
+      onForm(formOf(value));
+      setText("");
+    } catch (bad) {
+      setWrong(bad instanceof SyntaxError ? "This is not complete JSON." : bad.message);
+    }
+  };
+  return html`
+    <${Fold} title="Paste a configuration">
+      <${Field}
+        label="Configuration in JSON"
+        hint="It fills in the form."
+        area
+        rows="4"
+        value=${text}
+        onChange=${read}
+      />
+      ${wrong && html`<p class="wrong" role="alert"><${Say} text=${wrong} /></p>`}
+    </${Fold}>
   `;
 }
 
