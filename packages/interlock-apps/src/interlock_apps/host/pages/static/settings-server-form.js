@@ -62,7 +62,7 @@ function Field({ label, hint = "", value, onChange, area = false, ...rest }) {
     <div class="field">
       <label for=${id}>${label}</label>
       ${area ? html`<textarea ...${given}></textarea>` : html`<input ...${given} />`}
-      ${hint && html`<p class="hint" id=${`${id}-hint`}>${hint}</p>`}
+      ${hint && html`<p class="about" id=${`${id}-hint`}>${hint}</p>`}
     </div>
   `;
 }
@@ -82,7 +82,7 @@ function Check({ label, hint = "", checked, onChange, disabled = false }) {
         />
         <span>${label}</span>
       </label>
-      ${hint && html`<p class="hint" id=${id}>${hint}</p>`}
+      ${hint && html`<p class="about" id=${id}>${hint}</p>`}
     </div>
   `;
 }
