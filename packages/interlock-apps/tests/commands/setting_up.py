@@ -110,11 +110,11 @@ async def set_up(
 
 
 async def outcome(job: SetupJob) -> dict[str, Any]:
-    """Wait for the end of a job; return its last event."""
+    """Wait for the end of a job; return its last event, but for lines of stderr."""
     known = 0
     while not job.done:
         known += len(await job.after(known, 60))
-    return job.events[-1]
+    return [event for event in job.events if event["kind"] != "stderr"][-1]
 
 
 async def up(host: Host, server: str) -> None:

@@ -33,7 +33,7 @@ async def test_a_server_that_wants_a_login_is_not_asked_again(guarded: Path) -> 
         assert host.hub.servers["shop"].settled.is_set()
         await host.hub.start("shop")
         await until(host, "shop", "login")
-        assert [state for state in states if state] == ["starting", "login"]
+        assert [state for state in states if state] == ["off", "starting", "login"]
 
 
 async def test_a_wrong_paste_is_refused_and_asked_again(guarded: Path) -> None:

@@ -17,7 +17,15 @@ from interlock.cli.models import models_of, models_path
 from interlock.cli.screen import note
 from interlock.cli.targets.configured import asked
 from interlock.cli.user_folder import REGISTRY_PINS, make_folder, user_folder
-from interlock.configs import PROJECT_FILES, Config, Entry, Input, load_config, this_machine
+from interlock.configs import (
+    PROJECT_FILES,
+    Config,
+    Entry,
+    Input,
+    is_own_file,
+    load_config,
+    this_machine,
+)
 from interlock.http11.fetch import Authorizer
 from interlock.observe.environment import tracing_from_environment
 from interlock.observe.spans import Tracing
@@ -159,7 +167,9 @@ def config_paths(given: HostCommandOptions, *, empty: bool = False) -> tuple[Pat
         click.UsageError: None is given, and none is found.
     """
     if not given.paths:
-        near = next((path for path in map(Path, PROJECT_FILES) if path.is_file()), None)
+        there = (path for path in map(Path, PROJECT_FILES) if path.is_file())
+        # In the home folder, .cursor/mcp.json is Cursor's own and not that of a project.
+        near = next((path for path in there if not is_own_file(path)), None)
         own = own_servers()
         if given.configs or near is not None:
             given.paths = given.configs or (Path(near or "."),)

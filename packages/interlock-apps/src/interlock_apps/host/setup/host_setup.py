@@ -14,6 +14,7 @@ import msgspec
 
 from interlock.configs import Config, Entry, RawEntry, comes_from_project
 from interlock.models.interface import Model
+from interlock.redaction import Redactor
 from interlock.registry import RegistryOffer
 from interlock.sandbox import unavailable_reason
 from interlock.store import Vault, open_vault
@@ -386,7 +387,9 @@ class HostSetup:
         server = id.strip() or self._free_name(found.id, "registry")
         plan = self.files.plan(server, lambda raw: found.entry, new=True, secrets=found.secrets)
         self._offers[plan.id] = found.offer
-        return {**self._shown(plan), "warning": threat_scan.visible(found.warning)}
+        shown = self._shown(plan)
+        shown["start"]["command"] = Redactor(found.secrets)(shown["start"]["command"])
+        return {**shown, "warning": threat_scan.visible(found.warning)}
 
     # -- models ------------------------------------------------------------------------------------
 

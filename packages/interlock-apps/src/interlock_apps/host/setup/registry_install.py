@@ -78,6 +78,7 @@ class RegistryInstall:
         found = await self._checked(name, version)
         server = found.server
         inputs = offer_inputs(server)
+        example = launch_of(server, _example)
         return {
             "name": server.name,
             "version": server.version,
@@ -86,7 +87,8 @@ class RegistryInstall:
             "repository": threat_scan.visible(server.repository.url) if server.repository else "",
             "digest": found.digest,
             "status": threat_scan.visible(f"{found.status} {found.status_words}".strip()),
-            "runsCode": bool(launch_of(server, _example).command),
+            "runsCode": bool(example.command),
+            "isContainer": example.is_container,
             "inputs": [
                 {
                     "label": label,
@@ -155,6 +157,8 @@ def _entry(launch: Launch, sandbox: bool | None) -> RawEntry:
     entry = {"type": "stdio", "command": launch.command[0], "args": launch.command[1:]}
     if launch.env:
         entry["env"] = launch.env
+    if launch.is_container:  # Docker needs its socket, which a sandbox withholds
+        return {**entry, "sandbox": False}
     return entry if sandbox is None else {**entry, "sandbox": sandbox}
 
 

@@ -303,7 +303,18 @@ function ModelForm({ form, found, onChange, onPlan, onBack }) {
 }
 
 /** Where the key of a model is. */
-function KeyFields({ where, onWhere, keyring, kind, kept, has, value, onKey, variable, onVariable }) {
+function KeyFields({
+  where,
+  onWhere,
+  keyring,
+  kind,
+  kept,
+  has,
+  value,
+  onKey,
+  variable,
+  onVariable,
+}) {
   const id = useId();
   const options = [
     ["keyring", "In the keyring of the system"],

@@ -170,6 +170,7 @@ function Install({ offer, onDone, onBack }) {
       )}
       ${
         offer.runsCode &&
+        !offer.isContainer &&
         html`
           <${Check}
             label="Run it in a sandbox"

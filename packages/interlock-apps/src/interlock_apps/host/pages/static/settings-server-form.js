@@ -260,7 +260,8 @@ export function ServerForm({ form: given, was = "", missing = "", onDone, onBack
  */
 function formOf(text) {
   const read = JSON.parse(text);
-  const listed = read.mcpServers ?? read.servers ?? (read.command || read.url ? { "": read } : read);
+  const listed =
+    read.mcpServers ?? read.servers ?? (read.command || read.url ? { "": read } : read);
   const [[id, entry] = []] = Object.entries(listed);
   if (!entry?.command && !entry?.url) throw new Error("There is no server in this text.");
   return {
@@ -286,7 +287,8 @@ function Pasted({ onForm }) {
       onForm(formOf(value));
       setText("");
     } catch (bad) {
-      setWrong(bad instanceof SyntaxError ? "This is not complete JSON." : bad.message);
+      const words = bad instanceof Error ? bad.message : String(bad);
+      setWrong(bad instanceof SyntaxError ? "This is not complete JSON." : words);
     }
   };
   return html`

@@ -1,16 +1,6 @@
 // @ts-check
 // One configured server in the settings: its tools, its login, and what is wrong with it.
-import {
-  Fold,
-  Icon,
-  Say,
-  html,
-  several,
-  useEffect,
-  useId,
-  useState,
-  visible,
-} from "../kit/kit.js";
+import { Fold, Icon, Say, html, several, useEffect, useId, useState, visible } from "../kit/kit.js";
 import { act } from "../kit/net.js";
 import { BROKEN, Dot, STATES, stateOf } from "./server-state.js";
 import { useJob } from "./setup-job.js";
@@ -353,7 +343,8 @@ function Examination({ server, at, onCure, onEdit }) {
   const failed = job.wrong || job.events.find((event) => event.kind === "failed")?.words;
   const cure = (finding) => {
     if (finding.cure === "revision") onCure("planChange", { change: "revision", value: OLDER });
-    else if (finding.cure === "unconfine") onCure("planChange", { change: "sandbox", value: false });
+    else if (finding.cure === "unconfine")
+      onCure("planChange", { change: "sandbox", value: false });
     else onEdit(finding.rule === "variable-missing" ? (finding.where ?? "") : "");
   };
   return html`

@@ -36,7 +36,7 @@ export function useJob() {
   };
   const follow = async (mine) => {
     let known = /** @type {any[]} */ ([]);
-    for (let over = false; !over; ) {
+    for (let over = false; !over;) {
       const answer = await act("followJob", { job: id.current, after: known.length });
       if (mine !== turn.current) return;
       known = [...known, ...answer.events];
