@@ -71,8 +71,8 @@ function Field({ label, hint = "", value, onChange, area = false, ...rest }) {
 function Check({ label, hint = "", checked, onChange, disabled = false }) {
   const id = useId();
   return html`
-    <div class="field">
-      <label class="option">
+    <div class="check-field">
+      <label>
         <input
           type="checkbox"
           checked=${checked}

@@ -24,6 +24,13 @@ export function ServerSettings({ id, examine = false, onDone, onBack }) {
   const [plan, setPlan] = useState(/** @type {any} */ (null));
   const [editing, setEditing] = useState(/** @type {string | null} */ (null));
   const [turn, setTurn] = useState(0);
+  // Here and not in the parts: a part is made anew when another one appears above it.
+  const login = useJob();
+  const check = useJob();
+  const begin = () => check.start("examineServer", { server: id });
+  useEffect(() => {
+    if (examine) begin();
+  }, []);
   const state = server?.state;
   useEffect(() => {
     act("setupServer", { server: id }).then(
@@ -83,11 +90,11 @@ export function ServerSettings({ id, examine = false, onDone, onBack }) {
     ${
       server &&
       html`
-        <${Login} key=${`login ${id}`} server=${server} url=${found?.form.url ?? ""} />
+        <${Login} job=${login} server=${server} url=${found?.form.url ?? ""} />
         <${Examination}
-          key=${id}
+          job=${check}
           server=${server}
-          at=${examine}
+          onStart=${begin}
           onCure=${change}
           onEdit=${(name) => setEditing(name)}
         />
@@ -167,7 +174,7 @@ function ToolSwitches({ found, onSave }) {
         ${found.tools.map(
           (tool) => html`
             <li key=${tool.name}>
-              <label class="option">
+              <label>
                 <input
                   type="checkbox"
                   role="switch"
@@ -215,9 +222,11 @@ const WAYS = [
   ["paste", "Paste the address"],
 ];
 
-/** The login to a server. @param {{server: any, url: string}} props */
-function Login({ server, url }) {
-  const job = useJob();
+/**
+ * The login to a server.
+ * @param {{job: import("./setup-job.js").Job, server: any, url: string}} props
+ */
+function Login({ job, server, url }) {
   const [text, setText] = useState("");
   const [way, setWay] = useState("browser");
   const id = useId();
@@ -328,16 +337,12 @@ const CURES = {
 /**
  * What is wrong with a server, by the rules of the doctor.
  * @param {{
- *   server: any, at: boolean,
+ *   job: import("./setup-job.js").Job, server: any, onStart: () => void,
  *   onCure: (name: string, body: any) => void, onEdit: (missing: string) => void,
- * }} props `at`: at once
+ * }} props
  */
-function Examination({ server, at, onCure, onEdit }) {
-  const job = useJob();
-  const start = () => job.start("examineServer", { server: server.id });
-  useEffect(() => {
-    if (at) start();
-  }, []);
+function Examination({ job, server, onStart, onCure, onEdit }) {
+  const ask = server.state === "up" ? "Check the server" : "Find out what is wrong";
   const parts = job.events.filter((event) => event.kind === "part");
   const report = job.events.find((event) => event.kind === "report");
   const failed = job.wrong || job.events.find((event) => event.kind === "failed")?.words;
@@ -354,9 +359,9 @@ function Examination({ server, at, onCure, onEdit }) {
           type="button"
           class=${BROKEN.includes(server.state) && server.state !== "login" ? "main" : ""}
           disabled=${job.running}
-          onClick=${start}
+          onClick=${onStart}
         >
-          ${job.running ? "Examining …" : "Find out what is wrong"}
+          ${job.running ? "Examining …" : ask}
         </button>
         ${
           ["down", "off", "refused", "login"].includes(server.state) &&
