@@ -28,10 +28,10 @@ KEY = "sk-test-0123456789"
 class PretendKeyring(KeyringBackend):
     """A keyring in memory."""
 
-    priority = 1  # type: ignore[assignment]  # keyring declares it as a property of the class
+    priority = 1
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # keyring does not say its types
         self.kept: dict[tuple[str, str], str] = {}
 
     def get_password(self, service: str, username: str) -> str | None:

@@ -54,7 +54,7 @@ class Stage:
         self._contexts.append(context)
         page = await context.new_page()
         # Milliseconds. What is right takes a thousandth of it, but others may have the cores.
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(120_000)
         page.on(
             "console",
             lambda said: (
