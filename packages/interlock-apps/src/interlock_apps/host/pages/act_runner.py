@@ -19,9 +19,9 @@ from ..attachments import AttachedFile
 from ..call_messages import GONE
 from ..spending import spending
 from . import acts as a
+from .acts import HostAct
 from .excerpts import result_of, structured_page
 from .history import MOST_NOTES, read_turns, remark_of, without_bodies
-from .acts import HostAct
 from .open_apps import OpenApps
 from .policy_view import changed_policy, policy_view
 from .setup_acts import SetupActs
