@@ -115,7 +115,14 @@ GENERAL: Final = {
     ),
     "RegistryError": (
         "The registry refused a request, or cannot be reached.",
-        "Log in again with `interlock publish --login METHOD`, or try later.",
+        "Choose another version, `NAME@VERSION`, or another server: `interlock search WORDS`. If a "
+        "login is refused, log in again with `interlock publish --login METHOD`. If the registry is "
+        "not reached, try later.",
+    ),
+    "ChangedOffer": (
+        "A version in the registry is not what it was when you added it.",
+        "Do not add it before its author has explained the change. The message says which line to "
+        "remove afterwards.",
     ),
     "LogError": (
         "The log of a host or gateway cannot be read or written.",
@@ -185,15 +192,6 @@ CURES: Final[tuple[tuple[str, str], ...]] = (
     (
         r"^…: …\.$",
         "A rule of `server.json` is broken: the message names the member and the rule.",
-    ),
-    (
-        r"says nothing that can be used about|was removed from the registry",
-        "Choose another version, `NAME@VERSION`, or another server: `interlock search WORDS`.",
-    ),
-    (
-        r"is not what it was when you added it",
-        "Do not add it before its author has explained the change. The message says which line to "
-        "remove afterwards.",
     ),
     (
         r"is not an Ed25519 key",

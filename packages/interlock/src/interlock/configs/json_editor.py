@@ -31,6 +31,11 @@ class JsonEditor:
     def add(self, text: str, name: str, entry: dict[str, Any]) -> str:
         """Return the text with an entry added at the end, or replaced in its place.
 
+        Args:
+            text: The text of the file.
+            name: The name of the server.
+            entry: The entry, as JSON.
+
         Raises:
             Uneditable: The entry cannot be written without a change to something else.
         """
@@ -60,6 +65,11 @@ class JsonEditor:
     def put(self, text: str, key: str, value: Any) -> str:
         """Return the text with a member of the root object set.
 
+        Args:
+            text: The text of the file.
+            key: The name of the member.
+            value: Its value, as JSON.
+
         Raises:
             Uneditable: It cannot be written without a change to something else.
         """
@@ -70,6 +80,11 @@ class JsonEditor:
     def append(self, text: str, key: str, value: Any) -> str:
         """Return the text with a value appended to an array of the root object, which is created if
         it is missing.
+
+        Args:
+            text: The text of the file.
+            key: The name of the array.
+            value: The value, as JSON.
 
         Raises:
             Uneditable: The member is not an array, or it cannot be written without a change to
