@@ -115,9 +115,9 @@ GENERAL: Final = {
     ),
     "RegistryError": (
         "The registry refused a request, or cannot be reached.",
-        "Choose another version, `NAME@VERSION`, or another server: `interlock search WORDS`. If a "
-        "login is refused, log in again with `interlock publish --login METHOD`. If the registry is "
-        "not reached, try later.",
+        "Choose another version, `NAME@VERSION`, or another server: `interlock search WORDS`. If "
+        "a login is refused, log in again with `interlock publish --login METHOD`. If the registry "
+        "is not reached, try later.",
     ),
     "ChangedOffer": (
         "A version in the registry is not what it was when you added it.",

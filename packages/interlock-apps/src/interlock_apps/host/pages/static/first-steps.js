@@ -1,5 +1,5 @@
 // @ts-check
-// The first steps in a host without servers or models, and the note in the composer without a model.
+// The first steps in a host without servers or models, and the composer's note without a model.
 import { Icon, html } from "../kit/kit.js";
 import { WAYS_TO_ADD } from "./settings-servers.js";
 import { models, servers, settings, settingsPlace, setup } from "./store.js";
@@ -22,7 +22,9 @@ const openModels = () => {
 const ModelStep = () => html`
   <section class="first-step" aria-label="Choose a model">
     <h3><${Icon} name="talk" /> Choose a model</h3>
-    <p class="quiet">A model of a provider, with your API key, or one that runs on this computer.</p>
+    <p class="quiet">
+      A model of a provider, with your API key, or one that runs on this computer.
+    </p>
     <div class="buttons">
       <button type="button" class="main" onClick=${openModels}>Choose a model</button>
     </div>
@@ -63,7 +65,9 @@ export const NoModel = () =>
         <span class="grow">There is no model to answer you.</span>
         ${
           setup.value
-            ? html`<button type="button" class="small" onClick=${openModels}>Choose a model</button>`
+            ? html`
+              <button type="button" class="small" onClick=${openModels}>Choose a model</button>
+            `
             : "Start the host with --model."
         }
       </p>

@@ -19,6 +19,9 @@ const NAMES = {
 };
 const ORDER = Object.keys(NAMES);
 
+/** The name of a provider for people. @param {string} name */
+const providerName = (name) => NAMES[/** @type {keyof typeof NAMES} */ (name)] ?? name;
+
 export function ModelsSection() {
   const [found, setFound] = useState(/** @type {any} */ (null));
   const [wrong, setWrong] = useState("");
@@ -95,7 +98,7 @@ const ModelList = ({ found, onEdit, onRemove }) => html`
                 <${Say} text=${one.name} />
               </strong>${" "}
               <span class="quiet">
-                <${Say} text=${`${NAMES[/** @type {keyof typeof NAMES} */ (one.provider)] ?? one.provider}: ${one.model}`} />
+                <${Say} text=${`${providerName(one.provider)}: ${one.model}`} />
               </span>
             </span>
             <button
@@ -129,7 +132,12 @@ const ModelList = ({ found, onEdit, onRemove }) => html`
         </li>
       `,
     )}
-    ${found && !found.models.length && !found.others.length && html`<li class="quiet">No model is configured.</li>`}
+    ${
+      found &&
+      !found.models.length &&
+      !found.others.length &&
+      html`<li class="quiet">No model is configured.</li>`
+    }
   </ul>
   ${
     found &&
@@ -166,7 +174,8 @@ function LocalModels({ onAdd }) {
         found?.length === 0 &&
         html`
           <p class="quiet">
-            Neither Ollama, LM Studio, llama.cpp nor vLLM answers. Start one of them, and look again.
+            Neither Ollama, LM Studio, llama.cpp nor vLLM answers. Start one of them, and look
+            again.
           </p>
         `
       }
@@ -245,7 +254,11 @@ function ModelForm({ form, found, onChange, onPlan, onBack }) {
     }
   };
   return html`
-    <form class="fields boxed" onSubmit=${review} aria-label=${form.was ? "Edit the model" : "Add a model"}>
+    <form
+      class="fields boxed"
+      onSubmit=${review}
+      aria-label=${form.was ? "Edit the model" : "Add a model"}
+    >
       <div class="field">
         <label for=${id}>Provider</label>
         <select
@@ -273,7 +286,12 @@ function ModelForm({ form, found, onChange, onPlan, onBack }) {
         value=${model}
         onChange=${setModel}
       />
-      <${Field} label="Name here" hint="Empty: the name of the model." value=${name} onChange=${setName} />
+      <${Field}
+        label="Name here"
+        hint="Empty: the name of the model."
+        value=${name}
+        onChange=${setName}
+      />
       <${Field}
         label="Address"
         hint=${`Empty: ${kind.url}`}
@@ -345,7 +363,11 @@ function KeyFields({
       html`
         <${Field}
           label="Key"
-          hint=${has ? "Empty: the key that is in the keyring." : "It goes to the keyring, and into no file."}
+          hint=${
+            has
+              ? "Empty: the key that is in the keyring."
+              : "It goes to the keyring, and into no file."
+          }
           type="password"
           required=${!has}
           value=${value}
@@ -412,7 +434,8 @@ function ModelPlan({ plan, onDone, onBack }) {
         ${
           last?.kind === "answered" &&
           html`
-            <${Icon} name="check" /> It answered after ${last.seconds} s: “<${Say} text=${last.text} />”
+            <${Icon} name="check" /> It answered after ${last.seconds} s:${" "}
+            <${Say} text=${`“${last.text}”`} />
           `
         }
       </p>

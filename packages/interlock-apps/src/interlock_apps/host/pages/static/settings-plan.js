@@ -43,7 +43,12 @@ export function TestResult({ job }) {
   return html`
     <div class="test-result" role="group" aria-label="Result of the test">
       <p role="status" class="small-line">
-        ${job.running && html`<span class="dots" aria-hidden="true"></span> The server is starting …`}
+        ${
+          job.running &&
+          html`
+            <span class="dots" aria-hidden="true"></span> The server is starting …
+          `
+        }
         ${last?.kind === "offers" && html`<${Icon} name="check" /> ${offerWords(last)}`}
       </p>
       ${
@@ -60,7 +65,10 @@ export function TestResult({ job }) {
       ${
         lines.length > 0 &&
         html`
-          <${Fold} title=${`Its messages on stderr (${lines.length})`} open=${last?.kind !== "offers"}>
+          <${Fold}
+            title=${`Its messages on stderr (${lines.length})`}
+            open=${last?.kind !== "offers"}
+          >
             <div class="server-log" tabindex="0" role="group" aria-label="Messages on stderr">
               ${lines.map((line, at) => html`<p key=${at} class="wrap">${visible(line.text)}</p>`)}
             </div>

@@ -54,7 +54,11 @@ export function RegistrySearch({ onDone, onBack }) {
     </form>
     ${wrong && html`<p class="wrong" role="alert"><${Say} text=${wrong} /></p>`}
     <p class="quiet small-line" role="status">
-      ${busy ? "Searching …" : found && `${found.servers.length} found at ${visible(found.registry)}.`}
+      ${
+        busy
+          ? "Searching …"
+          : found && `${found.servers.length} found at ${visible(found.registry)}.`
+      }
     </p>
     <ul class="offers" aria-label="Servers in the registry">
       ${found?.servers.map(
@@ -68,7 +72,10 @@ export function RegistrySearch({ onDone, onBack }) {
                 <code class="quiet">
                   <${Say} text=${`${one.name} ${one.version}`} />
                 </code>
-                ${one.status !== "active" && html` <span class="tag care">${visible(one.status)}</span>`}
+                ${
+                  one.status !== "active" &&
+                  html` <span class="tag care">${visible(one.status)}</span>`
+                }
               </span>
               <button
                 type="button"
@@ -150,7 +157,12 @@ function Install({ offer, onDone, onBack }) {
       <code class="wrap">
         <${Say} text=${`${offer.name} ${offer.version}`} />
       </code>
-      ${offer.repository && html`${" "}source code: <code class="wrap"><${Say} text=${offer.repository} /></code>`}
+      ${
+        offer.repository &&
+        html`
+          ${" "}source code: <code class="wrap"><${Say} text=${offer.repository} /></code>
+        `
+      }
     </p>
     <p class="quiet">The registry does not check what a server does.</p>
     <form class="fields boxed" onSubmit=${review} aria-label="Values for the server">
@@ -174,7 +186,9 @@ function Install({ offer, onDone, onBack }) {
         html`
           <${Check}
             label="Run it in a sandbox"
-            hint=${setup.value?.sandbox && `No sandbox works on this computer: ${setup.value.sandbox}`}
+            hint=${
+              setup.value?.sandbox && `No sandbox works on this computer: ${setup.value.sandbox}`
+            }
             disabled=${!!setup.value?.sandbox}
             checked=${sandbox}
             onChange=${setSandbox}

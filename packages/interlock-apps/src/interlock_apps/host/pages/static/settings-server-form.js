@@ -33,6 +33,11 @@ function pairsOf(text, between, example) {
   return pairs;
 }
 
+const VARIABLES_HINT = [
+  "NAME=value, one a line. The file keeps what you write here;",
+  "${NAME} takes your own variable instead.",
+].join(" ");
+
 const EMPTY = {
   id: "",
   command: "",
@@ -115,7 +120,7 @@ const CommandFields = ({ form, set, texts, setTexts }) => html`
   />
   <${Field}
     label="Variables"
-    hint=${"NAME=value, one a line. The file keeps what you write here; ${NAME} takes your own variable instead."}
+    hint=${VARIABLES_HINT}
     area
     rows="2"
     value=${texts.env}
@@ -218,7 +223,11 @@ export function ServerForm({ form: given, was = "", missing = "", onDone, onBack
   };
   const shared = { form, set, texts, setTexts };
   return html`
-    <form class="fields boxed" onSubmit=${review} aria-label=${was ? "Edit the server" : "Add a server"}>
+    <form
+      class="fields boxed"
+      onSubmit=${review}
+      aria-label=${was ? "Edit the server" : "Add a server"}
+    >
       ${!was && html`<${Pasted} onForm=${fill} />`}
       <${Field}
         label="Name"
@@ -236,7 +245,11 @@ export function ServerForm({ form: given, was = "", missing = "", onDone, onBack
         ]}
         onChange=${setKind}
       />
-      ${kind === "command" ? html`<${CommandFields} ...${shared} />` : html`<${AddressFields} ...${shared} />`}
+      ${
+        kind === "command"
+          ? html`<${CommandFields} ...${shared} />`
+          : html`<${AddressFields} ...${shared} />`
+      }
       <${Check}
         label="Trust what it says about its tools"
         hint="Tools that it marks as read-only then run without a question."
@@ -275,7 +288,10 @@ function formOf(text) {
   };
 }
 
-/** A field that fills in the form from a configuration. @param {{onForm: (form: any) => void}} props */
+/**
+ * A field that fills in the form from a configuration.
+ * @param {{onForm: (form: any) => void}} props
+ */
 function Pasted({ onForm }) {
   const [text, setText] = useState("");
   const [wrong, setWrong] = useState("");

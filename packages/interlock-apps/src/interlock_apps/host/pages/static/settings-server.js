@@ -113,7 +113,14 @@ export function ServerSettings({ id, examine = false, onDone, onBack }) {
     }
     <div class="buttons">
       ${found && html`<button type="button" onClick=${() => setEditing("")}>Edit</button>`}
-      ${found && html`<button type="button" class="deny" onClick=${() => change("planRemoval", {})}>Remove</button>`}
+      ${
+        found &&
+        html`
+          <button type="button" class="deny" onClick=${() => change("planRemoval", {})}>
+            Remove
+          </button>
+        `
+      }
       <button type="button" class="quiet" onClick=${onBack}>All servers</button>
     </div>
   `;
@@ -272,6 +279,8 @@ function LoginSteps({ job, last, text, onText }) {
     if (text.trim()) job.reply(text.trim());
     onText("");
   };
+  const doing =
+    visit || code ? "Waiting for your login" : last("step")?.words || "Asking the server";
   const link = (url, words) => html`
     <a class="button main" href=${url} target="_blank" rel="noopener noreferrer">
       <${Icon} name="out" />
@@ -281,7 +290,7 @@ function LoginSteps({ job, last, text, onText }) {
   return html`
     <p role="status" class="quiet">
       <span class="dots" aria-hidden="true"></span> <${Say}
-        text=${visit || code ? "Waiting for your login" : last("step")?.words || "Asking the server"}
+        text=${doing}
       />
     </p>
     ${visit && html`<div class="buttons">${link(visit.url, "Open the login page")}</div>`}
@@ -311,11 +320,14 @@ function LoginSteps({ job, last, text, onText }) {
         <form class="fields" onSubmit=${send}>
           <${Field}
             label="Address at the end of the login"
-            hint=${`The browser ends at a page that it cannot open. Its address begins with ${paste.starts}`}
+            hint=${`The last page cannot be opened. Its address begins with ${paste.starts}`}
             value=${text}
             onChange=${onText}
           />
-          ${last("refused") && html`<p class="wrong" role="alert">${visible(last("refused").words)}</p>`}
+          ${
+            last("refused") &&
+            html`<p class="wrong" role="alert">${visible(last("refused").words)}</p>`
+          }
           <div class="buttons">
             <button type="submit" class="main">Finish the login</button>
           </div>
