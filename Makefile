@@ -60,7 +60,7 @@ demo: install
 	@$(BIN)/interlock demo
 
 test: dev compiled programs
-	@$(BIN)/python -m pytest $(PARALLEL) -m 'not interop and not database' --cells $(CELLS) --sample $(SAMPLE) $(SEED:%=--seed %)
+	@$(BIN)/python -m pytest $(PARALLEL) --fork -m 'not interop and not database' --cells $(CELLS) --sample $(SAMPLE) $(SEED:%=--seed %)
 
 test-peers: dev compiled peers
 	@$(BIN)/python -m pytest $(PARALLEL) -m 'interop or database' --sample $(PEERS_SAMPLE) $(SEED:%=--seed %)

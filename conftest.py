@@ -20,6 +20,7 @@ pytest_plugins = [
     "pytester",
     "tests.peers_in_place",
     "tests.endurance",
+    "tests.forked_programs",
     "tests.hangs",
     "tests.lanes",
     "tests.prefork",

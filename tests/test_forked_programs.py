@@ -1,0 +1,211 @@
+"""Fork server: a forked program does what a newly started one does, and what cannot be forked is
+started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import forked_programs
+from tests.forked_programs import ForkServer, forking, parsed
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fork server needs Linux")
+
+SURROUNDINGS = """
+import os, signal, sys, threading
+
+print(__name__, __package__, __spec__, os.path.basename(__file__), sys.argv, sys.orig_argv)
+print(sys.path, os.getcwd(), os.umask(0o22), threading.current_thread() is threading.main_thread())
+print(sorted(os.listdir("/proc/self/fd")), os.environ["GIVEN"], os.environ.get("HOME"))
+print(open("/proc/self/cmdline").read().rstrip(chr(0)).split(chr(0)))
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
+    print(signal.getsignal(number))
+for stream in (sys.stdin, sys.stdout, sys.stderr):
+    print(stream.name, stream.mode, stream.encoding, stream.errors, stream.line_buffering)
+print(os.getpgid(0) == os.getpid(), os.getsid(0) == os.getpid())
+print(os.getppid())
+print(sys.stdin.read())
+"""
+LEFTOVER = """
+import atexit, sys, threading, time
+
+class Left:
+    def __del__(self):
+        print("collected")
+
+left = Left()
+atexit.register(lambda: print("at exit"))
+threading.Timer(0.05, lambda: print("a thread")).start()
+sys.stdout.write("no end of line")
+"""
+ENDINGS = {
+    "surroundings": SURROUNDINGS,
+    "leftover": LEFTOVER,
+    "returns": "",
+    "a status": "raise SystemExit(7)",
+    "a large status": "raise SystemExit(300)",
+    "a message": "raise SystemExit('a message')",
+    "an error": "def fails():\n    1 / 0\n\nfails()",
+    "no program": "this is no Python",
+    "closes its streams": "import sys\nsys.stdout.close()",
+    "at once": "import os\nos._exit(3)",
+}
+
+Popen = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ForkServer]:
+    """A fork server of its own, as these tests may run without `--fork`."""
+    server = ForkServer()
+    yield server
+    server.close()
+
+
+def outcome(command: list[str], **options: Any) -> tuple[int, str, str]:
+    """What a command prints, and its exit status."""
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, **options)
+    return ran.returncode, ran.stdout, ran.stderr
+
+
+@pytest.mark.cold
+@pytest.mark.parametrize("name", ENDINGS)
+def test_a_program_does_the_same(server: ForkServer, name: str, tmp_path: Path) -> None:
+    """It has the same surroundings, prints the same, and ends in the same way."""
+    (tmp_path / "program.py").write_text(ENDINGS[name], encoding="utf-8")
+    command = [sys.executable, "program.py", "a word", "--option"]
+    options: dict[str, Any] = {
+        "cwd": tmp_path,
+        "env": {**os.environ, "GIVEN": "ä", "HOME": str(tmp_path)},
+        "input": "from the test",
+        "start_new_session": True,
+    }
+    wanted = outcome(command, **options)
+    with forking(server) as forked:
+        assert outcome(command, **options) == wanted
+    assert forked == [command]
+
+
+@pytest.mark.cold
+@pytest.mark.parametrize("words", [("-m", "inner.program"), ("-P", "-m", "inner.program")])
+def test_a_module_does_the_same(server: ForkServer, words: tuple[str, ...], tmp_path: Path) -> None:
+    """The folder of the program is on the import path, unless the command forbids it."""
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "program.py").write_text(
+        "import sys\nprint(__name__, __package__, sys.argv[1:], sys.path[0])", encoding="utf-8"
+    )
+    command = [sys.executable, *words, "a word"]
+    wanted = outcome(command, cwd=tmp_path)
+    with forking(server) as forked:
+        assert outcome(command, cwd=tmp_path) == wanted
+    assert forked == [command]
+
+
+def test_a_program_is_a_child_of_the_test(server: ForkServer, tmp_path: Path) -> None:
+    """It gets signals, and its end is known; an unbuffered program prints at once."""
+    (tmp_path / "sleeps.py").write_text(
+        "import time\nprint('ready')\ntime.sleep(60)", encoding="utf-8"
+    )
+    command = [sys.executable, "-u", str(tmp_path / "sleeps.py")]
+    for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGINT):
+        with forking(server), subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as program:  # fmt: skip
+            assert program.stdout is not None
+            assert program.stdout.readline() == b"ready\n"
+            program.send_signal(number)
+            assert program.wait(60) == -number
+
+
+def test_descriptors_are_passed_on(server: ForkServer, tmp_path: Path) -> None:
+    """The program finds a descriptor under the number that the test knows."""
+    (tmp_path / "writes.py").write_text(
+        "import os, sys\nos.write(int(sys.argv[1]), b'written')", encoding="utf-8"
+    )
+    read, write = os.pipe()
+    command = [sys.executable, str(tmp_path / "writes.py"), str(write)]
+    with forking(server) as forked:
+        subprocess.run(command, pass_fds=[write], check=True)
+    os.close(write)
+    assert os.read(read, 100) == b"written"
+    os.close(read)
+    assert forked == [command]
+
+
+def test_what_the_start_of_an_interpreter_decides_is_started(
+    server: ForkServer, tmp_path: Path
+) -> None:
+    """Options and variables of the interpreter, a module that hides another, another program."""
+    program = tmp_path / "program.py"
+    program.write_text("print('ran')", encoding="utf-8")
+    hiding = tmp_path / "hiding"
+    hiding.mkdir()
+    (hiding / "json.py").touch()
+    (hiding / "program.py").write_text("print('ran')", encoding="utf-8")
+    with forking(server) as forked:
+        assert outcome([sys.executable, "-c", "print('ran')"])[1] == "ran\n"
+        assert outcome([sys.executable, "-I", str(program)])[1] == "ran\n"
+        assert outcome([sys.executable, str(hiding / "program.py")])[1] == "ran\n"
+        for name, value in (
+            ("PYTHONPATH", str(hiding)),
+            ("PYTHONWARNINGS", "error"),
+            ("LC_ALL", "POSIX"),
+        ):
+            env = {**os.environ, name: value}
+            assert outcome([sys.executable, str(program)], env=env)[1] == "ran\n"
+        assert outcome(["/bin/echo", "ran"])[1] == "ran\n"
+        with pytest.raises(FileNotFoundError):
+            subprocess.run([sys.executable, str(program)], cwd=tmp_path / "none", check=False)
+    assert forked == []
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["a.py", "-c"], (set(), "", ["a.py", "-c"])),
+        (["-P", "-m", "interlock", "-m"], ({"P"}, "interlock", ["-m", "-m"])),
+        (["-u", "-P", "a.py"], ({"u", "P"}, "", ["a.py"])),
+        (["-m", "pytest"], None),
+        (["-m"], None),
+        (["-Pm", "interlock"], None),
+        ([], None),
+    ],
+)
+def test_commands_are_parsed(words: list[str], expected: object) -> None:
+    assert parsed([sys.executable, *words]) == expected
+    assert parsed(["python", *words]) is None
+
+
+def test_a_test_can_ask_for_real_interpreters(pytester: pytest.Pytester) -> None:
+    """The marker `cold` is enough; without the option every program is started."""
+    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\nmarkers =\n  cold")
+    pytester.makepyfile(
+        """
+        import subprocess, sys
+        import pytest
+
+        def is_forked(tmp_path):
+            program = tmp_path / "program.py"
+            program.write_text("import sys; print('asyncio' in sys.modules)")
+            return subprocess.check_output([sys.executable, program], text=True) == "True\\n"
+
+        @pytest.mark.cold
+        def test_first(tmp_path): assert not is_forked(tmp_path)
+
+        def test_second(tmp_path, request):
+            assert is_forked(tmp_path) == request.config.option.fork
+
+        @pytest.mark.cold
+        def test_third(tmp_path): assert not is_forked(tmp_path)
+        """
+    )
+    for options in (["--fork"], []):
+        ran = pytester.runpytest_subprocess("-p", forked_programs.__name__, *options)
+        ran.assert_outcomes(passed=3)
