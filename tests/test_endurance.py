@@ -14,6 +14,12 @@ COLOURS = ("red", "green", "blue")
 SIZES = (1, 2, 3, 4)
 
 
+@pytest.fixture(autouse=True)
+def no_other_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pytest of a test loads no plugin that it does not name: to load all takes a second."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+
+
 def matrix(**axes: tuple[object, ...]) -> list[dict[str, object]]:
     """All combinations of some parameters."""
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
@@ -95,11 +101,11 @@ def test_runs_share_the_combinations_of_a_test(pytester: pytest.Pytester) -> Non
         def test_one(): pass
         """
     )
-    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\nmarkers =\n  matrix")
+    pytester.makeini("[pytest]\nmarkers =\n  matrix")
 
     def passed(cells: str) -> list[str]:
         options = ("-p", "tests.endurance", "-p", "no:cacheprovider", "-v", "--cells", cells)
-        ran = pytester.runpytest_subprocess(*options, "--seed", "7")
+        ran = pytester.runpytest_inprocess(*options, "--seed", "7")
         return [line.split()[0] for line in ran.outlines if "PASSED" in line]
 
     first, second, third = passed("2"), passed("4:2"), passed("4:4")
@@ -135,16 +141,15 @@ def test_what_lasts_is_left_out_and_the_suite_runs_it(pytester: pytest.Pytester)
         def test_quick(): pass
         """
     )
-    pytester.makeini(
-        "[pytest]\nasyncio_default_fixture_loop_scope = function\nmarkers =\n  endurance\n  matrix"
-    )
+    pytester.makeini("[pytest]\nmarkers =\n  endurance\n  matrix")
     options = ("-p", "tests.endurance", "-p", "no:cacheprovider", "-q")
-    everyday = pytester.runpytest_subprocess(*options).parseoutcomes()
+    everyday = pytester.runpytest_inprocess(*options).parseoutcomes()
     assert everyday["passed"] + everyday["deselected"] == 164
     assert 82 <= everyday["passed"] < 100
+    sampled = pytester.runpytest_inprocess(*options, "--sample", "4").parseoutcomes()
+    assert sampled["passed"] == everyday["passed"] + 20
+    # In a process of its own: --endurance changes how many examples Hypothesis makes.
     whole = pytester.runpytest_subprocess(*options, "--endurance").parseoutcomes()
     assert whole == {"passed": everyday["deselected"], "deselected": everyday["passed"]}
-    sampled = pytester.runpytest_subprocess(*options, "--sample", "4").parseoutcomes()
-    assert sampled["passed"] == everyday["passed"] + 20
     late = pytester.runpytest_subprocess(*options, "--endurance", "--until", "1").parseoutcomes()
     assert late["skipped"] == whole["passed"]

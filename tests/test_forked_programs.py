@@ -167,7 +167,7 @@ def test_what_the_start_of_an_interpreter_decides_is_started(
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    "words, expected",
     [
         (["a.py", "-c"], (set(), "", ["a.py", "-c"])),
         (["-P", "-m", "interlock", "-m"], ({"P"}, "interlock", ["-m", "-m"])),
@@ -183,9 +183,12 @@ def test_commands_are_parsed(words: list[str], expected: object) -> None:
     assert parsed(["python", *words]) is None
 
 
-def test_a_test_can_ask_for_real_interpreters(pytester: pytest.Pytester) -> None:
+def test_a_test_can_ask_for_real_interpreters(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The marker `cold` is enough; without the option every program is started."""
-    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\nmarkers =\n  cold")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makeini("[pytest]\nmarkers =\n  cold")
     pytester.makepyfile(
         """
         import subprocess, sys

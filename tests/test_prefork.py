@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 INI = "[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\n"
-OPTIONS = ("-p", "tests.prefork", "-p", "no:cacheprovider", "--workers", "2")
+OPTIONS = (
+    *("-p", "tests.prefork", "-p", "pytest_asyncio.plugin"),
+    *("-p", "no:cacheprovider", "--workers", "2"),
+)
+
+
+@pytest.fixture(autouse=True)
+def no_other_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pytest of a test loads no plugin that it does not name: to load all takes a second."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
 
 def run(pytester: pytest.Pytester, *options: str, **files: str) -> pytest.RunResult:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -388,13 +389,20 @@ class Message(NamedTuple):
     cure: str
 
 
+@cache
 def messages() -> list[Message]:
     """Return every message of the classes in `KINDS`, sorted, each once."""
-    found = {
-        (kind, text)
+    sources = (
+        path.read_text(encoding="utf-8")
         for package in PACKAGES
         for path in sorted((ROOT / "packages" / package / "src").rglob("*.py"))
-        for kind, text in _raised(ast.parse(path.read_text(encoding="utf-8")))
+    )
+    raising = re.compile(rf"\braise [\w.]*({'|'.join(KINDS)})\b")
+    found = {
+        (kind, text)
+        for source in sources
+        if raising.search(source)
+        for kind, text in _raised(ast.parse(source))
     }
     return [Message(kind, text, _of_class(kind) or cure(text)) for kind, text in sorted(found)]
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _MODULE_IN_TEXT = re.compile(r"(interlock\w*)?(\.[A-Za-z_]\w*)+")
 
 
@@ -131,14 +132,24 @@ def absolute(source: Source, node: ast.ImportFrom) -> str:
 
 
 def _walk(tree: ast.AST, inside: bool) -> Iterator[tuple[ast.AST, bool]]:
-    """Every node in source order, and whether it is in the body of a function."""
+    """Every node in source order, and whether it is in the body of a function.
+
+    Contexts, such as `ast.Load`, are left out: they are a third of all nodes and say nothing.
+    """
     left = [(tree, inside)]
     while left:
         parent, inside = left.pop()
         if parent is not tree:
             yield parent, inside
-        inside = inside or isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        left.extend((child, inside) for child in reversed(list(ast.iter_child_nodes(parent))))
+        inside = inside or isinstance(parent, FUNCTIONS)
+        for field in reversed(parent._fields):
+            value = getattr(parent, field, None)
+            if isinstance(value, list):
+                left.extend(
+                    (child, inside) for child in reversed(value) if isinstance(child, ast.AST)
+                )
+            elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+                left.append((value, inside))
 
 
 def _imports_at_run_time(call: ast.Call) -> bool:

@@ -117,6 +117,12 @@ def pattern(term: str) -> re.Pattern[str]:
 
 
 @cache
+def lowered(text: str) -> str:
+    """A text of the source in lower case."""
+    return text.lower()
+
+
+@cache
 def texts(top: Path) -> Mapping[str, str]:
     """The text files of the source, by their paths, in the byte order of these."""
     found = {
@@ -132,7 +138,7 @@ def hits(top: Path, term: str) -> Iterator[tuple[str, int]]:
     wanted = pattern(term)
     (first, *_) = re.split("[ -]", term.lower())
     for where, text in texts(top).items():
-        if first in text.lower():
+        if first in lowered(text):
             for number, line in enumerate(text.splitlines(), 1):
                 if wanted.search(line):
                     yield where, number
@@ -142,8 +148,8 @@ def contains(text: str, phrase: str) -> bool:
     """Whether a text has a phrase, in any case. Between its words, a line may end, and a part of a
     string or of a comment.
     """
-    if phrase.split()[0] not in text.lower():
-        return False
+    if not all(word.lower() in lowered(text) for word in phrase.split()):
+        return False  # most texts lack one of the words, and the search below is slow
     gap = r"(?:\s|#|[\"'](?:\s*[rf]*[\"']))+"
     words = gap.join(re.escape(word) for word in phrase.split())
     return re.search(rf"(?<!\w){words}(?!\w)", text, re.IGNORECASE) is not None

@@ -18,15 +18,21 @@ ROOT = Path(__file__).parents[2]
     "tool",
     [
         pytest.param(["mypy"], marks=pytest.mark.endurance(seconds=60)),
-        ["ruff", "check", "--quiet", "--output-format", "concise"],
-        ["ruff", "format", "--check", "--quiet"],
+        pytest.param(
+            ["ruff", "check", "--quiet", "--output-format", "concise"],
+            marks=pytest.mark.endurance(seconds=2),
+        ),
+        pytest.param(
+            ["ruff", "format", "--check", "--quiet"], marks=pytest.mark.endurance(seconds=1)
+        ),
     ],
     ids=["types", "lint", "format"],
 )
 def test_the_tools_have_nothing_to_say(tool: list[str]) -> None:
-    """Strict types, lint and format over the whole project, as `make check` runs them.
+    """Strict types, lint and format over the whole project.
 
-    CI runs `make types` separately: without a cache it takes as long as all other tests together.
+    `make check` and CI run `make lint types javascript` before all tests, so `make test` does not
+    repeat them: types alone take as long as all other tests together.
     """
     found = subprocess.run(
         [sys.executable, "-m", *tool],
@@ -39,9 +45,9 @@ def test_the_tools_have_nothing_to_say(tool: list[str]) -> None:
     assert found.returncode == 0, found.stdout + found.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.endurance(seconds=10)
 def test_javascript_and_css_are_formatted_and_typed(installed: Callable[[str], Path]) -> None:
-    """Prettier and TypeScript find nothing, as `make check` runs them."""
+    """Prettier and TypeScript find nothing, as in `make check`."""
     installed("javascript")
     found = subprocess.run(
         [sys.executable, "-m", "scripts.javascript"],
