@@ -18,7 +18,6 @@ import importlib
 import io
 import itertools
 import os
-import pickle
 import runpy
 import signal
 import socket
@@ -26,8 +25,11 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NoReturn, TextIO
+
+from tests.fork_client import ForkClient, Start, install
+from tests.fork_messages import SIZE, receive, send
 
 PRELOADED = (
     "argparse",
@@ -54,54 +56,62 @@ PRELOADED = (
 """The modules that are imported before the first fork. They only define things, as every module of
 Interlock does, so it makes no difference whether they are imported before or after the fork."""
 
-MAX_FDS = 64
-"""The largest number of file descriptors that a request passes."""
-
-SIZE = 4
-"""The number of bytes that hold the length of a request."""
-
 Request = Mapping[str, Any]
 
 
 def main() -> None:
-    """Serve requests from the socket whose descriptor is the first argument.
-
-    It returns in the server alone, when the socket is closed: a forked process ends in here.
-    """
+    """Serve requests from the socket whose descriptor is the first argument."""
     channel = socket.socket(fileno=int(sys.argv[1]))
     del sys.path[0]  # the folder of this file
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt of the tests is not for the server
     for name in PRELOADED:
         importlib.import_module(name)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
+        del sys.modules[name]  # the program imports its own
+    start = Start(dict(os.environb), frozenset(name.partition(".")[0] for name in sys.modules))
     gc.collect()
     gc.freeze()  # a forked process that collects would copy every page
-    send(channel, {name.partition(".")[0] for name in sys.modules})
+    send(channel, start.loaded)
+    serve(channel, start, list(sys.path))
+
+
+def serve(channel: socket.socket, start: Start, path: list[str]) -> None:
+    """Fork a process for each request, until the socket is closed.
+
+    It returns in the server alone: a forked process ends in here.
+
+    Args:
+        channel: A socket of the process that becomes the parent of the new processes.
+        start: How the server was started.
+        path: The import path of every program, without its own folders.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt of the tests is not for the server
     while (received := receive(channel)) is not None:
         request, fds = received
         pid = _fork(request, fds, channel)
         if pid is None:
+            sys.path[:] = [*request["path"], *path]
+            if request["nests"]:
+                _nest(start, path)
             _end(_run(request))
         send(channel, pid)
         for fd in fds:
             os.close(fd)
 
 
-def send(channel: socket.socket, value: object, fds: Sequence[int] = ()) -> None:
-    """Send a value and file descriptors."""
-    body = pickle.dumps(value)
-    socket.send_fds(channel, [len(body).to_bytes(SIZE, "big")], fds)
-    channel.sendall(body)
-
-
-def receive(channel: socket.socket) -> tuple[Any, list[int]] | None:
-    """Return a value and its file descriptors, or None at the end of the socket."""
-    head, fds, _, _ = socket.recv_fds(channel, SIZE, MAX_FDS)
-    if len(head) < SIZE:
-        return None
-    body = bytearray()
-    while len(body) < int.from_bytes(head, "big"):
-        body += channel.recv(1 << 16)
-    return pickle.loads(body), fds
+def _nest(start: Start, path: list[str]) -> None:
+    """Start a fork server for the programs that this program starts: a copy of this process, which
+    has not begun with its program."""
+    ours, theirs = socket.socketpair()
+    if not os.fork():
+        ours.close()
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for number in range(3):
+            os.dup2(nothing, number)
+        os.close(nothing)
+        serve(theirs, start, path)
+        os._exit(0)
+    theirs.close()
+    install(ForkClient(ours, start), [])
 
 
 def _fork(request: Request, fds: list[int], channel: socket.socket) -> int | None:
@@ -159,7 +169,6 @@ def _become(request: Request, fds: list[int], told: int) -> None:
     sys.stdin = sys.__stdin__ = _stream(sys.stdin, 0, "<stdin>", False)
     sys.stdout = sys.__stdout__ = _stream(sys.stdout, 1, "<stdout>", unbuffered)
     sys.stderr = sys.__stderr__ = _stream(sys.stderr, 2, "<stderr>", unbuffered)
-    sys.path[:0] = request["path"]
     sys.argv = list(request["argv"])
     sys.orig_argv = list(request["command"])
     _show_command(request["command"])

@@ -4,6 +4,7 @@ started."""
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -14,7 +15,8 @@ from typing import Any
 import pytest
 
 from tests import forked_programs
-from tests.forked_programs import ForkServer, forking, parsed
+from tests.fork_client import ForkClient, forking, parsed
+from tests.forked_programs import fork_server
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fork server needs Linux")
 
@@ -62,11 +64,10 @@ Popen = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[ForkServer]:
+def server() -> Iterator[ForkClient]:
     """A fork server of its own, as these tests may run without `--fork`."""
-    server = ForkServer()
-    yield server
-    server.close()
+    with fork_server() as client:
+        yield client
 
 
 def outcome(command: list[str], **options: Any) -> tuple[int, str, str]:
@@ -75,9 +76,21 @@ def outcome(command: list[str], **options: Any) -> tuple[int, str, str]:
     return ran.returncode, ran.stdout, ran.stderr
 
 
+def ends(process: int) -> bool:
+    """Wait until a process that is not ours has ended."""
+    try:
+        descriptor = os.pidfd_open(process)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([descriptor], [], [], 60)[0])
+    finally:
+        os.close(descriptor)
+
+
 @pytest.mark.cold
 @pytest.mark.parametrize("name", ENDINGS)
-def test_a_program_does_the_same(server: ForkServer, name: str, tmp_path: Path) -> None:
+def test_a_program_does_the_same(server: ForkClient, name: str, tmp_path: Path) -> None:
     """It has the same surroundings, prints the same, and ends in the same way."""
     (tmp_path / "program.py").write_text(ENDINGS[name], encoding="utf-8")
     command = [sys.executable, "program.py", "a word", "--option"]
@@ -95,7 +108,7 @@ def test_a_program_does_the_same(server: ForkServer, name: str, tmp_path: Path) 
 
 @pytest.mark.cold
 @pytest.mark.parametrize("words", [("-m", "inner.program"), ("-P", "-m", "inner.program")])
-def test_a_module_does_the_same(server: ForkServer, words: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_module_does_the_same(server: ForkClient, words: tuple[str, ...], tmp_path: Path) -> None:
     """The folder of the program is on the import path, unless the command forbids it."""
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "program.py").write_text(
@@ -108,7 +121,7 @@ def test_a_module_does_the_same(server: ForkServer, words: tuple[str, ...], tmp_
     assert forked == [command]
 
 
-def test_a_program_is_a_child_of_the_test(server: ForkServer, tmp_path: Path) -> None:
+def test_a_program_is_a_child_of_the_test(server: ForkClient, tmp_path: Path) -> None:
     """It gets signals, and its end is known; an unbuffered program prints at once."""
     (tmp_path / "sleeps.py").write_text(
         "import time\nprint('ready')\ntime.sleep(60)", encoding="utf-8"
@@ -124,7 +137,33 @@ def test_a_program_is_a_child_of_the_test(server: ForkServer, tmp_path: Path) ->
             assert program.wait(60) == -number
 
 
-def test_descriptors_are_passed_on(server: ForkServer, tmp_path: Path) -> None:
+def test_programs_of_a_program_are_forked_too(server: ForkClient, tmp_path: Path) -> None:
+    """They are its children, and its server ends with it."""
+    (tmp_path / "inner.py").write_text(
+        "import os, sys\nprint(os.getppid(), 'asyncio' in sys.modules)", encoding="utf-8"
+    )
+    (tmp_path / "outer.py").write_text(
+        "import os, subprocess, sys\n"
+        "command = [sys.executable, 'inner.py']\n"
+        "print(os.getpid(), flush=True)\n"
+        "print(subprocess.run(command, capture_output=True, text=True).stdout, end='')\n"
+        "print(open(f'/proc/self/task/{os.getpid()}/children').read())\n",
+        encoding="utf-8",
+    )
+    for nests in (True, False):
+        server.nests = nests
+        with forking(server):
+            status, output, errors = outcome([sys.executable, "outer.py"], cwd=tmp_path)
+        assert (status, errors) == (0, "")
+        outer, parent, forked, *children = output.split()
+        assert parent == outer
+        assert forked == str(nests)
+        assert len(children) == nests
+        assert all(ends(int(child)) for child in children)
+    server.nests = True
+
+
+def test_descriptors_are_passed_on(server: ForkClient, tmp_path: Path) -> None:
     """The program finds a descriptor under the number that the test knows."""
     (tmp_path / "writes.py").write_text(
         "import os, sys\nos.write(int(sys.argv[1]), b'written')", encoding="utf-8"
@@ -140,7 +179,7 @@ def test_descriptors_are_passed_on(server: ForkServer, tmp_path: Path) -> None:
 
 
 def test_what_the_start_of_an_interpreter_decides_is_started(
-    server: ForkServer, tmp_path: Path
+    server: ForkClient, tmp_path: Path
 ) -> None:
     """Options and variables of the interpreter, a module that hides another, another program."""
     program = tmp_path / "program.py"

@@ -1,0 +1,254 @@
+"""Client of the fork server: asks it for a process in place of a new interpreter, where a forked
+process does the same.
+
+A new interpreter is started for what only its start can honour: options and variables of the
+interpreter (`-c`, `-I`, `-S`, `-W`, another locale), a module on the import path that hides one
+that the server has imported, functions that run before the program.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from tests.fork_messages import receive, send
+
+SUBREAPER = 36
+"""PR_SET_CHILD_SUBREAPER of prctl(2): orphans below this process become its children."""
+
+HONOURED = {"PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "PYTHON_KEYRING_BACKEND"}
+"""Variables that a forked process honours, or that do not concern the interpreter."""
+
+READ_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "COVERAGE_", "SSL_", "OPENSSL_", "MALLOC_")
+"""Beginnings of the variables that are read when a process starts or a library is loaded."""
+
+COLD_MODULES = {"pytest"}
+"""Programs that treat modules differently that are imported before they start."""
+
+IMPORTABLE = re.compile(r"^[^.]+$|\.(py|pyc|so)$")
+"""The names of files and folders that may be modules."""
+
+LEAVES = {"serve", "schema", "--version", "--help"}
+"""Commands of `interlock` that start no program in Python."""
+
+STARTING = re.compile(r"\bClient\b|\bsubprocess\b|\bStdio\b")
+"""What a script that starts other programs contains."""
+
+PIPES = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
+"""The parameters of `Popen._execute_child` that are ends of pipes."""
+
+
+class Start(NamedTuple):
+    """How the server was started, which decides what its processes can be."""
+
+    environment: dict[bytes, bytes]
+    loaded: frozenset[str]
+    """The top-level names of the modules that the server has imported."""
+
+
+class ForkClient:
+    """A connection to a fork server, for this process alone.
+
+    Attributes:
+        cold: Whether every program gets an interpreter of its own.
+        nests: Whether forked programs that start programs themselves get a server of their own.
+    """
+
+    def __init__(self, channel: socket.socket, start: Start) -> None:
+        self.cold = False
+        self.nests = True
+        self._channel = channel
+        self._seen = seen(start.environment)
+        self._path = _entries(start.environment)
+        self._loaded = start.loaded | {"sitecustomize", "usercustomize"}
+        self._owner = os.getpid()
+        self._lock = threading.Lock()
+        self._prctl = ctypes.CDLL(None).prctl
+
+    def start(self, plan: Mapping[str, Any]) -> int | None:
+        """Start a program with the arguments of `Popen._execute_child`.
+
+        Returns:
+            The process ID, or None if the program needs an interpreter of its own.
+        """
+        if self.cold or os.getpid() != self._owner or not is_plain(plan):
+            return None
+        request = self._request(plan)
+        return None if request is None else self._fork(request, plan)
+
+    def _request(self, plan: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return what the server needs to know, or None for a program that it cannot run."""
+        command = [os.fsdecode(word) for word in plan["args"]]
+        program = parsed(command)
+        if program is None:
+            return None
+        folder = os.fsdecode(plan["cwd"]) if plan["cwd"] is not None else os.getcwd()
+        given = os.environ if plan["env"] is None else plan["env"]
+        env = {os.fsencode(name): os.fsencode(value) for name, value in given.items()}
+        if not os.path.isdir(folder) or seen(env) != self._seen:
+            return None
+        options, module, argv = program
+        if module:
+            home = folder
+        else:
+            script = os.path.join(folder, argv[0])
+            if not (script.endswith(".py") and os.path.isfile(script)):
+                return None
+            home = os.path.dirname(os.path.realpath(script))
+        path = [] if "P" in options else [home]
+        path += [os.path.join(folder, one) for one in _entries(env) if one not in self._path]
+        if any(self._hides(entry) for entry in path):
+            return None
+        return {
+            "command": command,
+            "module": module,
+            "argv": argv,
+            "path": path,
+            "unbuffered": "u" in options,
+            "env": env,
+            "folder": folder,
+            "session": plan["start_new_session"],
+            "group": -1 if plan["process_group"] is None else plan["process_group"],
+            "umask": _umask(),
+            "nests": self.nests and starts_programs(module, argv, folder),
+        }
+
+    def _hides(self, folder: str) -> bool:
+        """Return whether a module in a folder has the name of one that the server has imported."""
+        try:
+            names = os.listdir(folder)
+        except OSError:
+            return False
+        modules = {name.partition(".")[0] for name in names if IMPORTABLE.search(name)}
+        return not modules.isdisjoint(self._loaded)
+
+    def _fork(self, request: dict[str, Any], plan: Mapping[str, Any]) -> int | None:
+        """Send a request, and return the process ID of the new process."""
+        passed = {int(fd): int(fd) for fd in plan["pass_fds"]}
+        for number, fd in enumerate((plan["p2cread"], plan["c2pwrite"], plan["errwrite"])):
+            passed[number] = number if fd == -1 else fd
+        with self._lock:
+            self._prctl(SUBREAPER, 1, 0, 0, 0)
+            try:
+                send(self._channel, {**request, "fds": list(passed)}, list(passed.values()))
+                answer = receive(self._channel)
+            finally:
+                self._prctl(SUBREAPER, 0, 0, 0, 0)
+        if answer is None:
+            raise RuntimeError("the fork server has ended")
+        return answer[0] or None
+
+
+def is_plain(plan: Mapping[str, Any]) -> bool:
+    """Return whether only such options of `Popen` are set as a forked process honours."""
+    return (
+        not plan["shell"]
+        and plan["executable"] in (None, sys.executable)
+        and plan["preexec_fn"] is None
+        and plan["close_fds"]
+        and plan["gid"] is plan["gids"] is plan["uid"] is None
+        and plan["umask"] < 0
+        and isinstance(plan["args"], list | tuple)
+    )
+
+
+def parsed(command: Sequence[str]) -> tuple[set[str], str, list[str]] | None:
+    """Return the options of the interpreter, the module, and the arguments that a program gets.
+
+    Returns:
+        None for a command that is not this interpreter, or that has an option other than `-P`,
+        `-u` and `-m`.
+    """
+    if not command or command[0] != sys.executable:
+        return None
+    options: set[str] = set()
+    for place, word in enumerate(command[1:], 1):
+        if word in ("-P", "-u"):
+            options.add(word[1:])
+        elif word == "-m" and len(command) > place + 1 and command[place + 1] not in COLD_MODULES:
+            return options, command[place + 1], ["-m", *command[place + 2 :]]
+        elif word.startswith("-"):
+            return None
+        else:
+            return options, "", list(command[place:])
+    return None
+
+
+def starts_programs(module: str, argv: Sequence[str], folder: str) -> bool:
+    """Return whether a program may start others: a wrong answer costs time, and nothing else."""
+    if module:
+        return module != "interlock" or LEAVES.isdisjoint(argv[1:2])
+    with open(os.path.join(folder, argv[0]), encoding="utf-8", errors="replace") as script:
+        return STARTING.search(script.read()) is not None
+
+
+def seen(environment: Mapping[bytes, bytes]) -> dict[str, bytes]:
+    """Return those variables that the start of an interpreter reads and a fork cannot change."""
+    variables = ((os.fsdecode(name), value) for name, value in environment.items())
+    return {
+        name: value
+        for name, value in variables
+        if name.startswith(READ_AT_START) and name not in HONOURED
+    }
+
+
+def _entries(environment: Mapping[bytes, bytes]) -> list[str]:
+    return [
+        entry
+        for entry in os.fsdecode(environment.get(b"PYTHONPATH", b"")).split(os.pathsep)
+        if entry
+    ]
+
+
+def _umask() -> int:
+    with open("/proc/self/status", encoding="ascii") as status:
+        return next(int(line.split()[1], 8) for line in status if line.startswith("Umask:"))
+
+
+def install(client: ForkClient, forked: list[Sequence[str]]) -> Callable[[], None]:
+    """Let `subprocess` ask the server first, and note the commands that it has forked.
+
+    Returns:
+        A function that undoes it.
+    """
+    popen: Any = subprocess.Popen
+    start = popen._execute_child
+    parameters = list(inspect.signature(start).parameters)[1:]
+
+    def execute_child(self: Any, *given: Any) -> None:
+        plan = dict(zip(parameters, given, strict=True))
+        pid = client.start(plan)
+        if pid is None:
+            start(self, *given)
+            return
+        forked.append(plan["args"])
+        self.pid = pid
+        self._child_created = True
+        self._close_pipe_fds(*(plan[name] for name in PIPES))
+
+    popen._execute_child = execute_child
+
+    def undo() -> None:
+        popen._execute_child = start
+
+    return undo
+
+
+@contextmanager
+def forking(client: ForkClient) -> Iterator[list[Sequence[str]]]:
+    """Let `subprocess` ask the server first; yield the list of the commands that it has forked."""
+    forked: list[Sequence[str]] = []
+    undo = install(client, forked)
+    try:
+        yield forked
+    finally:
+        undo()
