@@ -31,7 +31,7 @@ SEED ?=
 DURATION ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test test-peers endurance endurance-peers kills coverage peers-table test-busy check check-all-pythons conformance compiled programs peers types lint javascript format dist images docs bench lock clean
+.PHONY: help install dev demo test test-peers endurance endurance-peers kills coverage peers-table test-busy test-cost check check-all-pythons conformance compiled programs peers types lint javascript format dist images docs bench lock clean
 
 help:
 	@echo 'make install   leaves $(BIN)/interlock behind'
@@ -46,6 +46,7 @@ help:
 	@echo 'make coverage   the quick tests under coverage.py; fails where a package falls below its figure'
 	@echo 'make check-all-pythons   the quick tests under each other Python 3.11 to 3.14 that is installed'
 	@echo 'make test-busy   the tests that touch the clock, three times beside three busy loops'
+	@echo 'make test-cost   runs `make test`, and prints the processor time of each test file'
 	@echo 'make conformance   runs the public conformance suite, which it installs with a Node of its own'
 	@echo 'make dist      builds the wheels and sources of all distributions into dist/'
 	@echo 'make docs      builds the documentation site into build/site/'
@@ -91,6 +92,10 @@ coverage: dev compiled
 # A test that depends on the speed of the machine fails here.
 test-busy: dev compiled programs
 	@$(BIN)/python scripts/busy.py -- $(PARALLEL) -m 'not interop and not database' --cells $(CELLS) --sample $(SAMPLE) $(SEED:%=--seed %)
+
+# What the tests cost, by file: where to look when `make test` gets slow.
+test-cost: dev compiled programs
+	@$(BIN)/python scripts/test_costs.py
 
 # Each other version from 3.11 to 3.14 that is found on PATH or in pyenv; one that is missing is named.
 # Every quick test runs, with some of its combinations.

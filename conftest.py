@@ -19,6 +19,7 @@ pytest_plugins = [
     "tests.browser",
     "pytester",
     "tests.peers_in_place",
+    "tests.costs",
     "tests.endurance",
     "tests.forked_programs",
     "tests.hangs",
