@@ -45,14 +45,13 @@ def test_each_test_is_recorded_with_the_programs_that_it_starts(
         """
         import subprocess, sys
 
-        def spend():
-            while time.process_time() < 0.1: pass
+        BUSY = "import time\\nend = time.process_time() + 0.1\\nwhile time.process_time() < end: pass"
 
         def test_own():
-            spend()
+            exec(BUSY, {})
 
         def test_programs():
-            subprocess.run([sys.executable, "-c", "import time\\nwhile time.process_time() < 0.1: pass"])
+            subprocess.run([sys.executable, "-c", BUSY])
         """
     )
     pytester.runpytest_inprocess("-p", "tests.costs", "-q").assert_outcomes(passed=2)
