@@ -225,13 +225,13 @@ def resident() -> int:
         return int(statm.read().split()[1]) * resource.getpagesize()
 
 
-def test_ten_thousand_spoiled_frames_do_no_harm() -> None:
+def test_five_thousand_spoiled_frames_do_no_harm() -> None:
     """The everyday round; some frames are read and some are not, else the engine would prove
     nothing.
     """
     with no_longer_than(120):
-        malformed = storm(10_000, seed=1)
-    assert 1_000 < malformed < 8_000
+        malformed = storm(5_000, seed=1)
+    assert 500 < malformed < 4_000
 
 
 @pytest.mark.endurance(seconds=6)
@@ -367,7 +367,7 @@ def test_the_quick_way_to_read_a_request_comes_to_the_same_as_the_thorough_one()
         return said, sent(connection)
 
     read = 0
-    for frame in Mutator(9).frames(4_000):
+    for frame in Mutator(9).frames(1_500):
         # A request with an error beside its method is a request to the one and malformed to the
         # other.
         if b'"error":' in frame:
@@ -378,7 +378,7 @@ def test_the_quick_way_to_read_a_request_comes_to_the_same_as_the_thorough_one()
             seen = told(quick, quick.receive(frame))
             assert seen == told(thorough, thorough._receive_other(frame)), frame
             read += any(kind is RequestReceived for kind, *_ in seen[0])
-    assert read > 300
+    assert read > 100
 
 
 def test_a_request_of_fifty_megabytes_is_only_a_large_request() -> None:

@@ -214,11 +214,11 @@ def test_origins(rules: EndpointRules, host: str, origin: str, welcome: bool) ->
 def test_what_is_remembered_of_strangers_is_bounded() -> None:
     """An endless row of made-up hosts costs no memory, and none of them is let in by it."""
     rules = EndpointRules()
-    for number in range(5_000):
+    for number in range(2_000):
         assert rules.check_host_and_origin(b"h%d.example" % number, None)
         assert not rules.check_host_and_origin(b"localhost", None)
     assert len(rules._known) <= 1_000
-    for number in range(1_000):
+    for number in range(200):
         long = b"h%d" % number + b"9" * 60_000
         assert len(rules.check_host_and_origin(long, None)) < 500
         assert len(rules.check_host_and_origin(b"localhost", b"http://" + long)) < 500

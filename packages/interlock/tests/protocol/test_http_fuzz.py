@@ -259,9 +259,9 @@ def test_the_good_requests_are_taken() -> None:
         assert check(judged(RULES[0], HOUSE, parts), parts, HOUSE) != "HttpRefusal"
 
 
-def test_twenty_thousand_spoiled_requests() -> None:
+def test_six_thousand_spoiled_requests() -> None:
     """The everyday round; every kind of verdict comes up in it."""
-    kinds = storm(20_000, seed=1)
+    kinds = storm(6_000, seed=1)
     assert set(kinds) == {
         "HttpRefusal",
         "Stateless",
@@ -271,8 +271,8 @@ def test_twenty_thousand_spoiled_requests() -> None:
         "EndsSession",
         "Accepted",
     }
-    assert min(kinds.values()) > 100
-    assert kinds["HttpRefusal"] > 5_000
+    assert min(kinds.values()) > 30
+    assert kinds["HttpRefusal"] > 1_500
 
 
 @pytest.mark.endurance(seconds=4)

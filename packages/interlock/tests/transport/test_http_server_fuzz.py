@@ -124,7 +124,7 @@ async def test_two_thousand_spoiled_requests():
     assert found["200"] > 100
 
 
-@pytest.mark.slow
+@pytest.mark.endurance(seconds=3)
 async def test_ten_thousand_spoiled_requests():
     """The long round."""
     found = await storm(10_000, seed=2)
