@@ -46,6 +46,11 @@ os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"
 for name in ("INTERLOCK_VAULT", "INTERLOCK_VAULT_KEY"):
     os.environ.pop(name, None)
 
+# A pytest that a test starts, as the user of a new project does, loads no plugins that only this
+# environment has: Hypothesis alone takes a second.
+OWN_PLUGINS = ("anyio", "hypothesispytest", "platformdirs", "valkey")
+os.environ["PYTEST_ADDOPTS"] = " ".join(f"-p no:{name}" for name in OWN_PLUGINS)
+
 # A process in the background of a shell ignores interrupts, and so would every program that a test
 # interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

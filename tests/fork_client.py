@@ -2,8 +2,8 @@
 process does the same.
 
 A new interpreter is started for what only its start can honour: options and variables of the
-interpreter (`-c`, `-I`, `-S`, `-W`, another locale), a module on the import path that hides one
-that the server has imported, functions that run before the program.
+interpreter (`-I`, `-S`, `-W`, another locale), a module on the import path that hides one that the
+server has imported, functions that run before the program, code that asks what is imported.
 """
 
 from __future__ import annotations
@@ -37,8 +37,14 @@ COLD_MODULES = {"pytest"}
 IMPORTABLE = re.compile(r"^[^.]+$|\.(py|pyc|so)$")
 """The names of files and folders that may be modules."""
 
+COLD_CODE = re.compile(r"\b(modules|meta_path|__import__|getrusage|tracemalloc|statm|settrace)\b")
+"""What code contains that sees a difference: which modules are imported, and how much memory."""
+
 LEAVES = {"serve", "schema", "--version", "--help"}
 """Commands of `interlock` that start no program in Python."""
+
+STARTED_AGAIN = {"--reload", "--dev"}
+"""Options of `interlock run` that let it start itself as a program."""
 
 STARTING = re.compile(r"\bClient\b|\bsubprocess\b|\bStdio\b")
 """What a script that starts other programs contains."""
@@ -53,6 +59,16 @@ class Start(NamedTuple):
     environment: dict[bytes, bytes]
     loaded: frozenset[str]
     """The top-level names of the modules that the server has imported."""
+
+
+class Program(NamedTuple):
+    """What an interpreter is asked to run."""
+
+    options: set[str]
+    module: str
+    code: str
+    argv: list[str]
+    """The arguments that it gets; the first is the script, `-m` or `-c`."""
 
 
 class ForkClient:
@@ -96,30 +112,31 @@ class ForkClient:
         env = {os.fsencode(name): os.fsencode(value) for name, value in given.items()}
         if not os.path.isdir(folder) or seen(env) != self._seen:
             return None
-        options, module, argv = program
-        if module:
-            home = folder
-        else:
-            script = os.path.join(folder, argv[0])
+        home = folder
+        if not program.module and not program.code:
+            script = os.path.join(folder, program.argv[0])
             if not (script.endswith(".py") and os.path.isfile(script)):
                 return None
             home = os.path.dirname(os.path.realpath(script))
-        path = [] if "P" in options else [home]
+        path = [] if "P" in program.options else [home]
         path += [os.path.join(folder, one) for one in _entries(env) if one not in self._path]
         if any(self._hides(entry) for entry in path):
             return None
+        if program.code and "P" not in program.options:
+            path[0] = ""
         return {
             "command": command,
-            "module": module,
-            "argv": argv,
+            "module": program.module,
+            "code": program.code,
+            "argv": program.argv,
             "path": path,
-            "unbuffered": "u" in options,
+            "unbuffered": "u" in program.options,
             "env": env,
             "folder": folder,
             "session": plan["start_new_session"],
             "group": -1 if plan["process_group"] is None else plan["process_group"],
             "umask": _umask(),
-            "nests": self.nests and starts_programs(module, argv, folder),
+            "nests": self.nests and starts_programs(program, folder),
         }
 
     def _hides(self, folder: str) -> bool:
@@ -161,12 +178,12 @@ def is_plain(plan: Mapping[str, Any]) -> bool:
     )
 
 
-def parsed(command: Sequence[str]) -> tuple[set[str], str, list[str]] | None:
-    """Return the options of the interpreter, the module, and the arguments that a program gets.
+def parsed(command: Sequence[str]) -> Program | None:
+    """Return what a command line runs.
 
     Returns:
-        None for a command that is not this interpreter, or that has an option other than `-P`,
-        `-u` and `-m`.
+        None for a command that is not this interpreter, that has an option other than `-P`, `-u`,
+        `-m` and `-c`, or whose program would see that it is forked.
     """
     if not command or command[0] != sys.executable:
         return None
@@ -174,19 +191,30 @@ def parsed(command: Sequence[str]) -> tuple[set[str], str, list[str]] | None:
     for place, word in enumerate(command[1:], 1):
         if word in ("-P", "-u"):
             options.add(word[1:])
-        elif word == "-m" and len(command) > place + 1 and command[place + 1] not in COLD_MODULES:
-            return options, command[place + 1], ["-m", *command[place + 2 :]]
+        elif word in ("-m", "-c") and len(command) > place + 1:
+            given = command[place + 1]
+            argv = [word, *command[place + 2 :]]
+            if word == "-m":
+                return None if given in COLD_MODULES else Program(options, given, "", argv)
+            return None if COLD_CODE.search(given) else Program(options, "", given, argv)
         elif word.startswith("-"):
             return None
         else:
-            return options, "", list(command[place:])
+            return Program(options, "", "", list(command[place:]))
     return None
 
 
-def starts_programs(module: str, argv: Sequence[str], folder: str) -> bool:
+def starts_programs(program: Program, folder: str) -> bool:
     """Return whether a program may start others: a wrong answer costs time, and nothing else."""
-    if module:
-        return module != "interlock" or LEAVES.isdisjoint(argv[1:2])
+    argv = program.argv
+    if program.module == "interlock":
+        return (
+            bool(STARTED_AGAIN & {*argv}) if argv[1:2] == ["run"] else LEAVES.isdisjoint(argv[1:2])
+        )
+    if program.module:
+        return True
+    if program.code:
+        return STARTING.search(program.code) is not None
     with open(os.path.join(folder, argv[0]), encoding="utf-8", errors="replace") as script:
         return STARTING.search(script.read()) is not None
 

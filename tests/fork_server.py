@@ -223,7 +223,10 @@ def _show_command(command: list[str]) -> None:
 def _run(request: Request) -> int:
     """Run the program as the interpreter would run it, and return its exit status."""
     try:
-        if request["module"]:
+        if request["code"]:
+            code = compile(request["code"], "<string>", "exec", dont_inherit=True)
+            exec(code, sys.modules["__main__"].__dict__)
+        elif request["module"]:
             runpy._run_module_as_main(request["module"])  # type: ignore[attr-defined]  # what -m does
         else:
             _run_script(request["argv"][0])

@@ -8,7 +8,7 @@ same one in the programs that are forked. Interpreters are started as ever
 
 - where the test or its file has the marker `cold`: it is about the start, or measures memory. With
   `cold(inner=True)` those of the programs that programs start;
-- where a fork cannot do the same, see `tests/fork_client.py`;
+- where a forked process would not do the same, see `tests/fork_client.py`;
 - in all other suites: `make check`, `make endurance`, `make test-peers` and the runs under other
   versions of Python do not have the option.
 """

@@ -106,14 +106,27 @@ def test_a_program_does_the_same(server: ForkClient, name: str, tmp_path: Path) 
     assert forked == [command]
 
 
+SAID = "import sys; print(__name__, __package__, sys.argv, sys.path[:2])"
+
+
 @pytest.mark.cold
-@pytest.mark.parametrize("words", [("-m", "inner.program"), ("-P", "-m", "inner.program")])
-def test_a_module_does_the_same(server: ForkClient, words: tuple[str, ...], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("-m", "inner.program"),
+        ("-P", "-m", "inner.program"),
+        ("-c", SAID),
+        ("-P", "-c", SAID),
+        ("-c", "def fails():\n    1 / 0\n\nfails()"),
+        ("-c", "this is no Python"),
+    ],
+)
+def test_a_module_or_code_does_the_same(
+    server: ForkClient, words: tuple[str, ...], tmp_path: Path
+) -> None:
     """The folder of the program is on the import path, unless the command forbids it."""
     (tmp_path / "inner").mkdir()
-    (tmp_path / "inner" / "program.py").write_text(
-        "import sys\nprint(__name__, __package__, sys.argv[1:], sys.path[0])", encoding="utf-8"
-    )
+    (tmp_path / "inner" / "program.py").write_text(SAID, encoding="utf-8")
     command = [sys.executable, *words, "a word"]
     wanted = outcome(command, cwd=tmp_path)
     with forking(server) as forked:
@@ -189,7 +202,8 @@ def test_what_the_start_of_an_interpreter_decides_is_started(
     (hiding / "json.py").touch()
     (hiding / "program.py").write_text("print('ran')", encoding="utf-8")
     with forking(server) as forked:
-        assert outcome([sys.executable, "-c", "print('ran')"])[1] == "ran\n"
+        asks = "import sys; sys.modules; print('ran')"
+        assert outcome([sys.executable, "-c", asks])[1] == "ran\n"
         assert outcome([sys.executable, "-I", str(program)])[1] == "ran\n"
         assert outcome([sys.executable, str(hiding / "program.py")])[1] == "ran\n"
         for name, value in (
@@ -208,9 +222,11 @@ def test_what_the_start_of_an_interpreter_decides_is_started(
 @pytest.mark.parametrize(
     "words, expected",
     [
-        (["a.py", "-c"], (set(), "", ["a.py", "-c"])),
-        (["-P", "-m", "interlock", "-m"], ({"P"}, "interlock", ["-m", "-m"])),
-        (["-u", "-P", "a.py"], ({"u", "P"}, "", ["a.py"])),
+        (["a.py", "-c"], (set(), "", "", ["a.py", "-c"])),
+        (["-P", "-m", "interlock", "-m"], ({"P"}, "interlock", "", ["-m", "-m"])),
+        (["-u", "-P", "a.py"], ({"u", "P"}, "", "", ["a.py"])),
+        (["-c", "pass", "-m"], (set(), "", "pass", ["-c", "-m"])),
+        (["-c", "import sys; print(sys.modules)"], None),
         (["-m", "pytest"], None),
         (["-m"], None),
         (["-Pm", "interlock"], None),
