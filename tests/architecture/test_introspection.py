@@ -68,6 +68,12 @@ CALLABLE = {
 }
 
 
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_for_authors_lists_its_names(module: str) -> None:
+    """So `from interlock.sync import *`, and an editor that completes, offer these and no others."""
+    assert importlib.import_module(module).__all__
+
+
 def parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """A class or function itself, and the public methods and properties of a class."""
     yield name, value

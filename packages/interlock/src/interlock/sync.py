@@ -35,6 +35,8 @@ from .exchange import AnyResult, Asker
 from .extension import Extension
 from .types.tasks import Task, TaskStatus
 
+__all__ = ["Client", "Skill", "TaskHandle"]
+
 T = TypeVar("T")
 R = TypeVar("R", bound=t.Result)
 _CLOSED = "The client is not open; use it in `with Client(...) as client`."
