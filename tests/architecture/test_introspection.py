@@ -70,7 +70,7 @@ CALLABLE = {
 
 @pytest.mark.parametrize("module", MODULES)
 def test_a_module_for_authors_lists_its_names(module: str) -> None:
-    """So `from interlock.sync import *`, and an editor that completes, offer these and no others."""
+    """So `import *`, and an editor that completes, offer these and no others."""
     assert importlib.import_module(module).__all__
 
 
