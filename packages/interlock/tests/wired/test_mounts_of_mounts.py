@@ -36,7 +36,7 @@ from tests.wired.test_gateway import (
     test_two_questions_in_one_call,
 )
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.matrix(always="memory")]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.matrix]
 
 __all__ = [
     "chain",
