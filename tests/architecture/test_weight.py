@@ -10,6 +10,10 @@ import tomllib
 from importlib.metadata import requires
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.cold
+
 BUDGET = 0.080  # seconds of CPU above bare Python
 ROUNDS = 7
 CORE = {"msgspec", "jsonschema-rs", "click"}
