@@ -28,8 +28,14 @@ SUBREAPER = 36
 HONOURED = {"PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "PYTHON_KEYRING_BACKEND"}
 """Variables that a forked process honours, or that do not concern the interpreter."""
 
-READ_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "COVERAGE_", "SSL_", "OPENSSL_", "MALLOC_")
+READ_AT_START = ("PYTHON", "LC_", "LD_", "COVERAGE_", "OPENSSL_", "MALLOC_")
 """Beginnings of the variables that are read when a process starts or a library is loaded."""
+
+LOCALE = (b"LC_ALL", b"LC_CTYPE", b"LANG")
+"""The variables that name the locale; the first one that is set decides."""
+
+PLAIN_LOCALES = {b"", b"C", b"POSIX", b"C.UTF-8", b"C.utf8"}
+"""Locales in which Python uses UTF-8 in the same way (PEP 538)."""
 
 COLD_MODULES = {"pytest"}
 """Programs that treat modules differently that are imported before they start."""
@@ -223,12 +229,13 @@ def starts_programs(program: Program, folder: str) -> bool:
 
 def seen(environment: Mapping[bytes, bytes]) -> dict[str, bytes]:
     """Return those variables that the start of an interpreter reads and a fork cannot change."""
-    variables = ((os.fsdecode(name), value) for name, value in environment.items())
-    return {
-        name: value
-        for name, value in variables
-        if name.startswith(READ_AT_START) and name not in HONOURED
-    }
+    locale = next(filter(None, (environment.get(name) for name in LOCALE)), b"")
+    found = {"locale": b"" if locale in PLAIN_LOCALES else locale}
+    for name, value in environment.items():
+        text = os.fsdecode(name)
+        if text.startswith(READ_AT_START) and text not in HONOURED and name not in LOCALE:
+            found[text] = value
+    return found
 
 
 def _entries(environment: Mapping[bytes, bytes]) -> list[str]:

@@ -209,7 +209,7 @@ def test_what_the_start_of_an_interpreter_decides_is_started(
         for name, value in (
             ("PYTHONPATH", str(hiding)),
             ("PYTHONWARNINGS", "error"),
-            ("LC_ALL", "POSIX"),
+            ("LC_ALL", "de_DE.ISO-8859-1"),
         ):
             env = {**os.environ, name: value}
             assert outcome([sys.executable, str(program)], env=env)[1] == "ran\n"

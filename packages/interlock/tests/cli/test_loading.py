@@ -224,6 +224,7 @@ def test_a_file_that_cannot_be_run_shows_its_own_traceback(
     assert "interlock" not in result.stderr
 
 
+@pytest.mark.cold  # a forked process does not take all modules apart
 def test_the_objects_of_a_file_are_finalized_at_exit(program_run: Program, tmp_path: Path) -> None:
     """Also those in a reference cycle: what was written to a file is in the file."""
     (tmp_path / "x.py").write_text(
