@@ -3,7 +3,9 @@ process does the same.
 
 A new interpreter is started for what only its start can honour: options and variables of the
 interpreter (`-I`, `-S`, `-W`, another locale), a module on the import path that hides one that the
-server has imported, functions that run before the program, code that asks what is imported.
+server has imported, functions that run before the program, code that asks what is imported. A
+thread that has restricted itself (Landlock, seccomp) starts one too: a forked process would inherit
+nothing of it.
 """
 
 from __future__ import annotations
@@ -69,6 +71,14 @@ class Start(NamedTuple):
     """The top-level names of the modules that the server has imported."""
 
 
+class ThreadStatus(NamedTuple):
+    """What a program inherits from the thread that starts it."""
+
+    umask: int
+    no_new_privileges: str
+    seccomp: str
+
+
 class Program(NamedTuple):
     """What an interpreter is asked to run."""
 
@@ -97,6 +107,7 @@ class ForkClient:
         self._owner = os.getpid()
         self._lock = threading.Lock()
         self._prctl = ctypes.CDLL(None).prctl
+        self._status = thread_status()
 
     def start(self, plan: Mapping[str, Any]) -> int | None:
         """Start a program with the arguments of `Popen._execute_child`.
@@ -106,10 +117,14 @@ class ForkClient:
         """
         if self.cold or os.getpid() != self._owner or not is_plain(plan):
             return None
-        request = self._request(plan)
+        if (status := thread_status()) is None or self._status is None:
+            return None
+        if status._replace(umask=0) != self._status._replace(umask=0):
+            return None
+        request = self._request(plan, status.umask)
         return None if request is None else self._fork(request, plan)
 
-    def _request(self, plan: Mapping[str, Any]) -> dict[str, Any] | None:
+    def _request(self, plan: Mapping[str, Any], umask: int) -> dict[str, Any] | None:
         """Return what the server needs to know, or None for a program that it cannot run."""
         command = [os.fsdecode(word) for word in plan["args"]]
         program = parsed(command)
@@ -143,7 +158,7 @@ class ForkClient:
             "folder": folder,
             "session": plan["start_new_session"],
             "group": -1 if plan["process_group"] is None else plan["process_group"],
-            "umask": _umask(),
+            "umask": umask,
             "nests": self.nests and starts_programs(program, folder),
         }
 
@@ -246,9 +261,18 @@ def _entries(environment: Mapping[bytes, bytes]) -> list[str]:
     ]
 
 
-def _umask() -> int:
-    with open("/proc/self/status", encoding="ascii") as status:
-        return next(int(line.split()[1], 8) for line in status if line.startswith("Umask:"))
+def thread_status() -> ThreadStatus | None:
+    """Return what /proc says about the calling thread; None if the thread may not read that."""
+    try:
+        with open("/proc/thread-self/status", encoding="utf-8", errors="replace") as status:
+            lines = dict(line.split(":", 1) for line in status)
+    except OSError:
+        return None
+    return ThreadStatus(
+        int(lines["Umask"], 8),
+        lines.get("NoNewPrivs", "").strip(),
+        lines.get("Seccomp", "").strip(),
+    )
 
 
 def install(client: ForkClient, forked: list[Sequence[str]]) -> Callable[[], None]:

@@ -3,11 +3,13 @@ started."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import select
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -217,6 +219,25 @@ def test_what_the_start_of_an_interpreter_decides_is_started(
         with pytest.raises(FileNotFoundError):
             subprocess.run([sys.executable, str(program)], cwd=tmp_path / "none", check=False)
     assert forked == []
+
+
+def test_a_thread_that_restricts_itself_starts_a_program_below_its_restrictions(
+    server: ForkClient,
+) -> None:
+    """Else a program in a sandbox would be outside of it."""
+    command = [sys.executable, "-c", "print(open('/proc/self/status').read())"]
+    printed: list[str] = []
+
+    def restricted() -> None:
+        ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
+        printed.append(outcome(command)[1])
+
+    with forking(server) as forked:
+        thread = threading.Thread(target=restricted)
+        thread.start()
+        thread.join()
+    assert forked == []
+    assert "NoNewPrivs:\t1\n" in printed[0]
 
 
 @pytest.mark.parametrize(
