@@ -11,9 +11,11 @@ nothing of it.
 from __future__ import annotations
 
 import ctypes
+import functools
 import inspect
 import os
 import re
+import resource
 import socket
 import subprocess
 import sys
@@ -59,6 +61,9 @@ STARTED_AGAIN = {"--reload", "--dev"}
 STARTING = re.compile(r"\bClient\b|\bsubprocess\b|\bStdio\b")
 """What a script that starts other programs contains."""
 
+LIMITS = sorted({getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")})
+"""The limits of resources that a program inherits."""
+
 PIPES = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
 """The parameters of `Popen._execute_child` that are ends of pipes."""
 
@@ -77,6 +82,8 @@ class ThreadStatus(NamedTuple):
     umask: int
     no_new_privileges: str
     seccomp: str
+    limits: tuple[tuple[int, int], ...]
+    """The soft and the hard limits of resources."""
 
 
 class Program(NamedTuple):
@@ -272,6 +279,7 @@ def thread_status() -> ThreadStatus | None:
         int(lines["Umask"], 8),
         lines.get("NoNewPrivs", "").strip(),
         lines.get("Seccomp", "").strip(),
+        tuple(map(resource.getrlimit, LIMITS)),
     )
 
 
@@ -285,6 +293,7 @@ def install(client: ForkClient, forked: list[Sequence[str]]) -> Callable[[], Non
     start = popen._execute_child
     parameters = list(inspect.signature(start).parameters)[1:]
 
+    @functools.wraps(start)  # with its parameters, as this may be installed once more
     def execute_child(self: Any, *given: Any) -> None:
         plan = dict(zip(parameters, given, strict=True))
         pid = client.start(plan)

@@ -201,9 +201,10 @@ def _become(request: Request, fds: list[int], told: int) -> None:
     time.tzset()
     sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
     unbuffered = request["unbuffered"] or bool(os.environ.get("PYTHONUNBUFFERED"))
-    sys.stdin = sys.__stdin__ = _stream(sys.stdin, 0, "<stdin>", False)
-    sys.stdout = sys.__stdout__ = _stream(sys.stdout, 1, "<stdout>", unbuffered)
-    sys.stderr = sys.__stderr__ = _stream(sys.stderr, 2, "<stderr>", unbuffered)
+    sys.stdin = _stream(sys.stdin, 0, "<stdin>", False)
+    sys.stdout = _stream(sys.stdout, 1, "<stdout>", unbuffered)
+    sys.stderr = _stream(sys.stderr, 2, "<stderr>", unbuffered)
+    vars(sys).update(__stdin__=sys.stdin, __stdout__=sys.stdout, __stderr__=sys.stderr)
     sys.argv = list(request["argv"])
     sys.orig_argv = list(request["command"])
     _show_command(request["command"])
@@ -234,7 +235,7 @@ def _stream(before: TextIO, fd: int, name: str, unbuffered: bool) -> io.TextIOWr
         line_buffering=not unbuffered and (fd == 2 or os.isatty(fd)),
         write_through=unbuffered,
     )
-    stream.mode = mode
+    stream.mode = mode  # type: ignore[misc]  # what the interpreter does
     return stream
 
 
