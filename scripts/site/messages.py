@@ -392,17 +392,11 @@ class Message(NamedTuple):
 @cache
 def messages() -> list[Message]:
     """Return every message of the classes in `KINDS`, sorted, each once."""
-    sources = (
-        path.read_text(encoding="utf-8")
-        for package in PACKAGES
-        for path in sorted((ROOT / "packages" / package / "src").rglob("*.py"))
-    )
-    raising = re.compile(rf"\braise [\w.]*({'|'.join(KINDS)})\b")
     found = {
         (kind, text)
-        for source in sources
-        if raising.search(source)
-        for kind, text in _raised(ast.parse(source))
+        for package in PACKAGES
+        for path in sorted((ROOT / "packages" / package / "src").rglob("*.py"))
+        for kind, text in _raised(ast.parse(path.read_text(encoding="utf-8")))
     }
     return [Message(kind, text, _of_class(kind) or cure(text)) for kind, text in sorted(found)]
 

@@ -15,7 +15,7 @@ WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 SATURDAY = 5
 FRIDAY = 4
 
-_SHORT = "jan feb mar apr may jun jul aug sept sep oct nov dec".split()  # noqa: SIM905 - a table
+_SHORT = "jan feb mar apr may jun jul aug sept sep oct nov dec".split()  # noqa: SIM905 - a table of short names
 _LONG = [
     "january", "february", "march", "april", "may", "june",
     "july", "august", "september", "october", "november", "december",

@@ -117,5 +117,5 @@ def _name(words: str) -> str:
 
 
 _MONTHS = frozenset(
-    "january february march april may june july august september october november december".split()  # noqa: SIM905 - a table
+    "january february march april may june july august september october november december".split()  # noqa: SIM905 - a table of months
 )
