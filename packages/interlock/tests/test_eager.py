@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import weakref
 from contextvars import ContextVar
 from typing import Any
 
@@ -169,3 +170,29 @@ async def test_starts_within_starts_make_no_new_tasks() -> None:
     finally:
         loop.set_task_factory(None)
     assert made == []
+
+
+async def test_a_task_that_has_ended_keeps_nothing_alive() -> None:
+    """What its coroutine and its context referred to goes without a garbage collection: a server
+    would otherwise keep the requests of minutes.
+    """
+
+    class Request:
+        """What a coroutine holds."""
+
+    current: ContextVar[Request] = ContextVar("current")
+
+    async def work(request: Request) -> None:
+        current.set(request)
+        await asyncio.sleep(0)
+
+    gc.collect()
+    gc.disable()
+    try:
+        request = Request()
+        gone = weakref.ref(request)
+        await start(work(request))
+        del request
+        assert gone() is None
+    finally:
+        gc.enable()

@@ -119,14 +119,30 @@ else:
             if not self._is_handed_over:
                 self._is_handed_over = True
                 return self._waits_for
-            return self._context.run(self._work.send, value)
+            try:
+                return self._context.run(self._work.send, value)
+            except BaseException:
+                self._release()
+                raise
 
         def throw(self, *error: Any) -> Any:
             """Raise an exception at the point where the coroutine waits."""
             if self._work is None:
                 raise error[0]
             self._is_handed_over = True
-            return self._context.run(self._work.throw, *error)
+            try:
+                return self._context.run(self._work.throw, *error)
+            except BaseException:
+                self._release()
+                raise
+
+        def _release(self) -> None:
+            """Drop what the coroutine, which has ended, refers to. The task refers to this object,
+            so whatever it holds would stay until the next full garbage collection.
+            """
+            self._work = None
+            self._waits_for = None
+            del self._context, self.task
 
         def close(self) -> None:
             """Close the coroutine."""

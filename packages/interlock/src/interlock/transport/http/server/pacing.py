@@ -53,14 +53,22 @@ class PacedCoroutine(Coroutine[Any, Any, T]):
             return turn
         self._has_begun = True
         self._is_due = False
-        return self._work.send(value)
+        try:
+            return self._work.send(value)
+        except BaseException:
+            self._find_holder = str  # the request, with its body, must not outlive its response
+            raise
 
     def throw(self, *error: Any) -> Any:
         """Raise an exception at the point where the coroutine waits. This is never delayed."""
         self._has_begun = True
         self._is_due = False
         self._turn = None
-        return self._work.throw(*error)
+        try:
+            return self._work.throw(*error)
+        except BaseException:
+            self._find_holder = str
+            raise
 
     def close(self) -> None:
         """Close the coroutine."""
