@@ -38,7 +38,7 @@ export function Result({ result, server, of, name = "" }) {
   const total = result.structuredSize ?? 0;
   const structured = (value) => {
     const shown = html`<${Structured} value=${value} total=${total} of=${of} />`;
-    return name ? html`<${Clamped}>${shown}</${Clamped}>` : shown;
+    return name && !total ? html`<${Clamped}>${shown}</${Clamped}>` : shown;
   };
   return html`
     <${WholeResult}
