@@ -31,6 +31,7 @@ from tests.demo.running import DESKTOP, TELEPHONE, demonstrated, shot
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.cold,  # the children of the demo are counted
     pytest.mark.asyncio(loop_scope="session"),
     pytest.mark.skipif(
         sys.platform != "linux", reason="watches processes through /proc, which only Linux has"

@@ -111,8 +111,8 @@ function Whole({ value, at, root = false }) {
 }
 
 /**
- * The arguments, as a table or as JSON. `at` is the pointer of the arguments, where those of several
- * calls are shown.
+ * The arguments, as a table or as JSON. `at` is the pointer of the arguments, where those of
+ * several calls are shown.
  * @param {{value: any, at?: string}} props
  */
 export function Arguments({ value, at = "" }) {

@@ -65,7 +65,8 @@ export function toNextQuestion() {
  * `give` sends an answer, if the question stands for several. `more` is shown in the place of the
  * answers.
  * @param {{question: any, title: any, icon?: any, children?: any, denial?: {label: string, main?:
- *   boolean}, stage?: string, give?: (answer: any) => Promise<void>, more?: any, answers: {key?: string, label: string, main?: boolean, off?: boolean,
+ *   boolean}, stage?: string, give?: (answer: any) => Promise<void>, more?: any, answers: {key?:
+ *   string, label: string, main?: boolean, off?: boolean,
  *   act: (send: (answer: any) => Promise<void>) => any}[]}} props
  */
 export function Ask(props) {

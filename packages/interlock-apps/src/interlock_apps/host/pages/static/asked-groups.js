@@ -144,7 +144,11 @@ export function CallsQuestion({ group, open, onApart }) {
       <div ref=${box} class="to-approve call-groups">
         ${tools.map(
           (tool) => html`
-            <section key=${tool.key} class="call-group" aria-label=${`Calls of ${tool.question.tool}`}>
+            <section
+              key=${tool.key}
+              class="call-group"
+              aria-label=${`Calls of ${tool.question.tool}`}
+            >
               <h4>
                 <${Say} text=${tool.question.title || tool.question.tool} />
                 ${" "}

@@ -328,8 +328,8 @@ function Lasting({ lasting, most, wrong, onTurn, onChange }) {
           ${field("requests", "Requests")} ${field("tokens", "Tokens in all")}
         </div>
         <p class="quiet small-line">
-          You see neither these requests nor their answers before. They are counted above the message
-          box, where you can end this. A request with a warning is shown in any case.
+          You see neither these requests nor their answers before. They are counted above the
+          message box, where you can end this. A request with a warning is shown in any case.
         </p>
       `
     }

@@ -74,7 +74,8 @@ export function PlanQuestion({ question }) {
       answers=${answers}
     >
       <p class="ask-line">
-        Calls that are an approved step run without a question. You are asked about every other call.
+        Calls that are an approved step run without a question. You are asked about every other
+        call.
       </p>
       <ol ref=${box} class="plan to-approve">
         ${steps.map(

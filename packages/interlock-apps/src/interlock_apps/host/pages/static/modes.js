@@ -285,7 +285,11 @@ export function ConsentStrip({ id }) {
         <p class="consent-line">
           <${Icon} name="list" />
           <span class="grow">
-            ${planned ? `The approved plan covers ${several(planned, "more call")}.` : "Plan first: no approved step is left."}
+            ${
+              planned
+                ? `The approved plan covers ${several(planned, "more call")}.`
+                : "Plan first: no approved step is left."
+            }
           </span>
           <button type="button" class="small quiet" onClick=${() => setListed(true)}>
             What was done
@@ -359,7 +363,11 @@ export function Done({ id, onClose }) {
   return html`
     <${Dialog} title="What was done" onClose=${onClose}>
       ${calls === null && html`<p class="quiet">Reading …</p>`}
-      ${calls !== null && !calls.length && html`<p class="quiet">No call has run since the host started.</p>`}
+      ${
+        calls !== null &&
+        !calls.length &&
+        html`<p class="quiet">No call has run since the host started.</p>`
+      }
       ${
         files.length > 0 &&
         html`

@@ -134,11 +134,16 @@ export function PolicySection() {
               </code>
             </p>
           `
-          : html`<p class="quiet">This host has no policy file: its rules cannot be changed here.</p>`
+          : html`
+            <p class="quiet">This host has no policy file: its rules cannot be changed here.</p>
+          `
       }
       ${view.problem && html`<${Wrong} words=${view.problem} />`}
       ${words && html`<${Wrong} words=${words} />`}
-      ${change && html`<${Change} change=${change} onSave=${save} onCancel=${() => setChange(null)} />`}
+      ${
+        change &&
+        html`<${Change} change=${change} onSave=${save} onCancel=${() => setChange(null)} />`
+      }
       <h3>Rules</h3>
       ${
         view.rules.length > 0
@@ -352,7 +357,10 @@ function patternOf({ kind, value }) {
   }
 }
 
-/** The form of a rule. @param {{form: any, onReady: (rule: any) => void, onCancel: () => void}} props */
+/**
+ * The form of a rule.
+ * @param {{form: any, onReady: (rule: any) => void, onCancel: () => void}} props
+ */
 function RuleForm({ form, onReady, onCancel }) {
   const given = form.rule;
   const id = useId();
