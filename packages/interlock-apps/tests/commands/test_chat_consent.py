@@ -63,16 +63,16 @@ async def test_the_calls_of_a_step_are_one_question(key: str, bought: int) -> No
 
 async def test_an_answer_by_scope_shows_its_rule_first() -> None:
     called: list[tuple[str, int]] = []
-    looks = [call("shop__look", path=f"/work/docs/{name}") for name in ("a", "b")]
+    looks = [call("shop__look", path=f"/srv/docs/{name}") for name in ("a", "b")]
     async with seated({"shop": shop(called)}, *looks, "Done.") as seat:
         await seat.answer("❯", "look\r")
         await seat.answer("m more calls like this", "m")
-        await seat.answer("2 look with path under /work/docs[\\s\\S]*Which calls", "2\r")
-        await seat.answer('under = "/work/docs"[\\s\\S]*for this conversation', "s")
+        await seat.answer("2 look with path under /srv/docs[\\s\\S]*Which calls", "2\r")
+        await seat.answer('under = "/srv/docs"[\\s\\S]*for this conversation', "s")
         await seat.see("Done.")
         assert len(called) == 2
         await seat.answer("❯", "/rules\r")
-        await seat.see("Allow look of shop if path is under /work/docs until the tool changes.")
+        await seat.see("Allow look of shop if path is under /srv/docs until the tool changes.")
         await seat.leave()
 
 
@@ -99,8 +99,8 @@ async def test_a_plan_is_approved_step_by_step() -> None:
 async def test_bounds_are_set_counted_and_renewed() -> None:
     called: list[tuple[str, int]] = []
     async with seated({"shop": shop(called)}, *map(buying, ["tea", "milk"]), "Done.") as seat:
-        await seat.answer("❯", "/mode bounds calls=1 folder=/work\r")
-        await seat.see("0 of 1 calls, in /work")
+        await seat.answer("❯", "/mode bounds calls=1 folder=/srv\r")
+        await seat.see("0 of 1 calls, in /srv")
         await seat.answer("❯", "buy\r")
         await seat.see("The bound of 1 calls is reached.")
         await seat.answer("count the bounds from zero", "r")

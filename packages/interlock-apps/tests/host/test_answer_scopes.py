@@ -24,16 +24,16 @@ OPEN = Tool(name="anything", input_schema={})
 
 
 def words(tool: Tool, arguments: dict[str, Any], trusted: bool = False) -> list[str]:
-    return [scope.words for scope in scopes_of("files", tool, arguments, trusted, ["/work"])]
+    return [scope.words for scope in scopes_of("files", tool, arguments, trusted, ["/srv"])]
 
 
 def test_scopes_are_what_a_person_would_say() -> None:
-    assert words(READ, {"path": "/work/docs/a.md"}, trusted=True) == [
+    assert words(READ, {"path": "/srv/docs/a.md"}, trusted=True) == [
         "read_file with these values",
-        "read_file with path under /work/docs",
-        "All reads of files with path under /work/docs",
-        "read_file with path under /work",
-        "All reads of files with path under /work",
+        "read_file with path under /srv/docs",
+        "All reads of files with path under /srv/docs",
+        "read_file with path under /srv",
+        "All reads of files with path under /srv",
         "Every call of read_file",
         "All read-only tools of files",
     ]
@@ -59,7 +59,7 @@ def test_scopes_are_what_a_person_would_say() -> None:
         "/passwd",  # the folder would be all of the disk
         "C:\\boot.ini",
         "relative/path.md",
-        "/work/../etc/passwd",
+        "/srv/../etc/passwd",
         "https://user@example.com/",
         "https://example.com@evil.example/",
         "not an address",
@@ -74,11 +74,11 @@ def test_what_suggests_no_scope(value: Any) -> None:
 
 
 HOSTILE = {
-    "/work/docs/a.md": [
-        "/work/docs/../secret",
-        "/work/docs2/a.md",
+    "/srv/docs/a.md": [
+        "/srv/docs/../secret",
+        "/srv/docs2/a.md",
         "/etc/passwd",
-        "/work/docs/a.md/../../../etc/passwd",
+        "/srv/docs/a.md/../../../etc/passwd",
         "work/docs/a.md",
     ],
     "ada@example.com": [
@@ -105,7 +105,7 @@ HOSTILE = {
 @pytest.mark.parametrize("seen", HOSTILE)
 def test_a_scope_lets_no_other_target_in(seen: str) -> None:
     """However a value imitates the one that was seen."""
-    found = scopes_of("files", SEND, {"to": seen}, False, ["/work/docs"])
+    found = scopes_of("files", SEND, {"to": seen}, False, ["/srv/docs"])
     narrow = [scope for scope in found if scope.rule.arguments]
     assert len(narrow) >= 2
     for scope in narrow:
@@ -143,7 +143,7 @@ def test_each_scope_covers_its_call_and_its_text_is_its_rule(
     """Whatever the arguments: the rule that is shown is the rule that holds, it allows the call
     that was asked about, and "these values" allows no call with another value.
     """
-    for scope in scopes_of("fi*les", tool, arguments, trusted, ["/work"]):
+    for scope in scopes_of("fi*les", tool, arguments, trusted, ["/srv"]):
         (read,) = read_policy(rule_toml(scope.rule)).rules
         assert read == scope.rule
         policy = Policy([read], trusted_read_only="ask")

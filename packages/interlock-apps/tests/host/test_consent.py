@@ -28,9 +28,9 @@ from interlock_apps.host import Bounds
 from tests.host.consent_stage import ORDER, Recorded
 from tests.host.scene import NO, YES, Sitting, last, scene
 
-READ = call("files__read", path="/work/a")
-WRITE = call("files__write", path="/work/b", text="x")
-DELETE = call("files__delete", path="/work/b")
+READ = call("files__read", path="/srv/a")
+WRITE = call("files__write", path="/srv/b", text="x")
+DELETE = call("files__delete", path="/srv/b")
 FETCH = call("net__fetch", url="https://example.com/a")
 SEND = call("net__send", to="ada@example.com", body="hi")
 TRUSTED = {"trusted": ["files"]}
@@ -129,13 +129,13 @@ async def test_an_answer_by_scope_is_the_rule_that_was_shown(remember: Any, tmp_
 
     def answer(question: Any) -> Decision:
         scopes = [scope.words for scope in question.scopes]
-        wanted = "write with path under /work"
+        wanted = "write with path under /srv"
         if wanted not in scopes:
             return NO
         return Decision(allow=True, remember=remember, scope=scopes.index(wanted))
 
     sitting = Sitting(call=answer)
-    inside = call("files__write", path="/work/deep/c", text="y")
+    inside = call("files__write", path="/srv/deep/c", text="y")
     outside = call("files__write", path="/etc/c", text="y")
     async with scene(
         recorded.servers,
@@ -148,9 +148,7 @@ async def test_an_answer_by_scope_is_the_rule_that_was_shown(remember: Any, tmp_
     ) as one:
         await one.host.session().say("write")
         assert by(one) == [("person", True), ("rule", True), ("person", False)]
-        shown = next(
-            scope.toml for scope in sitting.asked[0].scopes if "under /work" in scope.words
-        )
+        shown = next(scope.toml for scope in sitting.asked[0].scopes if "under /srv" in scope.words)
         assert "It goes beyond what you allowed. Allow write of files" in sitting.asked[1].risk
         if remember == "always":
             assert shown in path.read_text()
@@ -172,7 +170,7 @@ async def test_a_scope_without_a_policy_file_is_remembered() -> None:
     ) as one:
         await one.host.session().say("write")
         (rule,) = one.host.policy.saved
-        assert rule.arguments == {"path": {"under": "/work"}}
+        assert rule.arguments == {"path": {"under": "/srv"}}
         assert saved
 
 
@@ -202,7 +200,7 @@ async def test_the_risk_of_a_call(
     wanted: Any, trusted: list[str], risk: str, tmp_path: Path
 ) -> None:
     sitting = Sitting(call=NO)
-    roots = {"": ["/work"]} if "outside" in risk or wanted is WRITE else {}
+    roots = {"": ["/srv"]} if "outside" in risk or wanted is WRITE else {}
     async with scene(
         Recorded().servers, wanted, "done", person=sitting, trusted=trusted, roots=roots
     ) as one:
@@ -241,8 +239,8 @@ async def test_no_mode_is_stronger_than_a_rule() -> None:
     plan = call(
         "interlock__plan",
         steps=[
-            {"tool": "files__write", "arguments": {"path": "/work/b", "text": "x"}},
-            {"tool": "files__read", "arguments": {"path": "/work/a"}},
+            {"tool": "files__write", "arguments": {"path": "/srv/b", "text": "x"}},
+            {"tool": "files__read", "arguments": {"path": "/srv/a"}},
         ],
     )
     recorded = Recorded()
@@ -276,14 +274,14 @@ async def test_the_model_plans_and_what_was_approved_runs() -> None:
     steps = [
         {
             "tool": "files__write",
-            "arguments": {"path": "/work/b", "text": "x"},
+            "arguments": {"path": "/srv/b", "text": "x"},
             "why": "to keep it",
         },
         {"tool": "net__send", "arguments": {"to": "ada@example.com"}, "open": ["body"], "times": 2},
-        {"tool": "files__delete", "arguments": {"path": "/work/b"}},
+        {"tool": "files__delete", "arguments": {"path": "/srv/b"}},
     ]
     sitting = Sitting(plan=Decision(allow=True, only=(0, 1)), call=NO)
-    other = call("files__write", path="/work/b", text="y")
+    other = call("files__write", path="/srv/b", text="y")
     recorded = Recorded()
     async with scene(
         recorded.servers,
@@ -351,7 +349,7 @@ async def test_calls_run_within_bounds_and_stop_with_a_question() -> None:
     """Counted and shown; a renewal counts from zero."""
     answers = [Decision(allow=True, renew=True), NO]
     sitting = Sitting(call=answers)
-    writes = [call("files__write", path="/work/b", text=str(n)) for n in range(6)]
+    writes = [call("files__write", path="/srv/b", text=str(n)) for n in range(6)]
     recorded = Recorded()
     async with scene(recorded.servers, writes, "done", person=sitting, **TRUSTED) as one:
         session = one.host.session()
@@ -371,9 +369,9 @@ async def test_calls_run_within_bounds_and_stop_with_a_question() -> None:
 @pytest.mark.parametrize(
     "bounds, wanted, why",
     [
-        (Bounds(folders=("/work",)), call("files__write", path="/etc/x", text=""), "/etc/x is not"),
-        (Bounds(folders=("/work",)), call("files__write", path="x", text=""), "x is not known"),
-        (Bounds(folders=()), WRITE, "/work/b is not known"),
+        (Bounds(folders=("/srv",)), call("files__write", path="/etc/x", text=""), "/etc/x is not"),
+        (Bounds(folders=("/srv",)), call("files__write", path="x", text=""), "x is not known"),
+        (Bounds(folders=()), WRITE, "/srv/b is not known"),
         (Bounds(), DELETE, "says that it is destructive"),
         (Bounds(calls=0), WRITE, "bound of 0 calls"),
         (Bounds(calls=None, seconds=0), WRITE, "bound of 0 seconds"),
@@ -416,7 +414,7 @@ async def test_a_call_in_the_folders_runs() -> None:
     sitting = Sitting(call=NO)
     async with scene(recorded.servers, [READ, WRITE], "done", person=sitting, **TRUSTED) as one:
         session = one.host.session()
-        session.bounds = Bounds(folders=("/work",))
+        session.bounds = Bounds(folders=("/srv",))
         await session.say("go")
         assert recorded.tools == ["read", "write"]
         assert by(one) == [("bounds", True)] * 2
@@ -515,14 +513,14 @@ async def test_a_write_of_the_same_step_that_a_rule_allows_asks_after_the_orders
 async def test_what_would_happen_to_a_call() -> None:
     rules = [
         Rule(decision="deny", tool="write", arguments={"path": {"under": "/etc"}}, reason="system"),
-        Rule(decision="allow", tool="write", arguments={"path": {"under": "/work"}}),
+        Rule(decision="allow", tool="write", arguments={"path": {"under": "/srv"}}),
     ]
     async with scene(Recorded().servers, "x", policy=Policy(rules), **TRUSTED) as one:
         explain = one.host.explain
         denied = explain("files", "write", {"path": "/etc/x", "text": ""})
         assert (denied.decision, denied.rule) == ("deny", rules[0])
         assert "system" in denied.why
-        allowed = explain("files", "write", {"path": "/work/x", "text": ""})
+        allowed = explain("files", "write", {"path": "/srv/x", "text": ""})
         assert (allowed.decision, allowed.matching) == ("allow", (rules[1],))
         asked = explain("files", "write", {"path": "/home/x", "text": ""})
         assert (asked.decision, asked.rule) == ("ask", None)

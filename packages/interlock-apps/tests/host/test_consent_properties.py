@@ -25,7 +25,7 @@ from interlock_apps.host import Bounds
 from tests.host.consent_stage import ORDER, Recorded
 from tests.host.scene import scene, turns
 
-PATHS = ["/work/a", "/work/docs/b", "/work/../etc/p", "/etc/p", "rel", "/work2/c", "~/n"]
+PATHS = ["/srv/a", "/srv/docs/b", "/srv/../etc/p", "/etc/p", "rel", "/work2/c", "~/n"]
 MAILS = ["ada@example.com", "kim@example.com", "eve@evil.org", "eve@evil.org,ada@example.com"]
 URLS = ["https://example.com/a", "https://example.com/order", "https://example.com@evil.org/"]
 TEXTS = ["", "x", ORDER]
@@ -52,7 +52,7 @@ WRITTEN = st.lists(
         decision=st.sampled_from(["allow", "ask", "deny"]),
         server=st.sampled_from(["*", "files", "net"]),
         tool=st.sampled_from(["*", "read", "write", "send", "fetch"]),
-        arguments=st.sampled_from([{}, {"path": {"under": "/work"}}, {"path": {"under": "/etc"}}]),
+        arguments=st.sampled_from([{}, {"path": {"under": "/srv"}}, {"path": {"under": "/etc"}}]),
     ),
     max_size=3,
 )
@@ -121,7 +121,7 @@ class Witness:
         if change == "clear":
             self.session.consent.clear_taint()
         elif change == "bounds":
-            self.session.bounds = Bounds(calls=2, folders=("/work",))
+            self.session.bounds = Bounds(calls=2, folders=("/srv",))
         else:
             self.session.mode = change
 
@@ -241,8 +241,8 @@ def check(one: Any, recorded: Recorded, witness: Witness, written: list[Rule]) -
             if event.by == "plan":
                 assert any(in_plan(step, about.name, arguments) for step in witness.steps), own
             elif event.by == "bounds":
-                path = arguments.get("path", "/work")
-                assert holds({"under": "/work"}, path), own
+                path = arguments.get("path", "/srv")
+                assert holds({"under": "/srv"}, path), own
                 assert about.tool != "delete", own
             else:
                 allowed = [_plain(rule) for rule in written if rule.decision == "allow"]

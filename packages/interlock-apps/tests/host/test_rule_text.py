@@ -19,7 +19,7 @@ PATTERNS = st.one_of(
     st.builds(lambda values: {"in": values}, st.lists(VALUES, min_size=1, max_size=3)),
     st.builds(lambda least, most: {"least": least, "most": most}, st.integers(), st.integers()),
     st.builds(lambda given: {"given": given}, st.booleans()),
-    st.just({"under": ["/work/docs", "~/notes"]}),
+    st.just({"under": ["/srv/docs", "~/notes"]}),
     st.just({"matches": r"[^@\s]+@example\.com"}),
 )
 RULES = st.builds(

@@ -25,7 +25,7 @@ def served(recorded: Recorded) -> dict[str, Any]:
     return {name: (lambda server=server: server) for name, server in recorded.servers.items()}
 
 
-def write(text: str, path: str = "/work/b") -> Any:
+def write(text: str, path: str = "/srv/b") -> Any:
     return call("files__write", path=path, text=text)
 
 
@@ -127,14 +127,14 @@ async def test_an_answer_by_scope_is_written_to_the_policy(chromium: Any, tmp_pa
     path = tmp_path / "policy.toml"
     path.write_text("# ours\n")
     recorded = Recorded()
-    script = [write("one"), write("two", "/work/c"), "Done."]
+    script = [write("one"), write("two", "/srv/c"), "Done."]
     options = {"servers": served(recorded), "host_options": {"policy_file": PolicyFile(path)}}
     async with staged(chromium, *script, **options) as stage:
         page = await stage.page()
         await say(page, "Go")
         box = await armed(page)
         await page.keyboard.press("m")
-        await box.get_by_label("write with path under /work").check()
+        await box.get_by_label("write with path under /srv").check()
         shown = await box.locator(".scope-rule pre").inner_text()
         await box.get_by_role("button", name="Always").click()
         await shot(page, "consent-scopes")
@@ -143,13 +143,13 @@ async def test_an_answer_by_scope_is_written_to_the_policy(chromium: Any, tmp_pa
         assert recorded.tools == ["write", "write"]
         assert path.read_text() == f"# ours\n\n{shown.strip()}\n"
         await page.locator(".card-head").first.click()
-        assert "write with path under /work" in await page.locator(".settled").first.inner_text()
+        assert "write with path under /srv" in await page.locator(".settled").first.inner_text()
 
 
 async def test_risk_decides_the_main_button(chromium: Any) -> None:
     """A destructive tool: Deny comes first, and the card says why."""
     recorded = Recorded()
-    script = [call("files__delete", path="/work/b"), "Done."]
+    script = [call("files__delete", path="/srv/b"), "Done."]
     async with staged(chromium, *script, servers=served(recorded)) as stage:
         page = await stage.page()
         await say(page, "Go")
@@ -171,7 +171,7 @@ async def test_plan_first_then_within_bounds(chromium: Any, axe: str) -> None:
     steps = [
         {
             "tool": "files__write",
-            "arguments": {"path": "/work/b", "text": "x"},
+            "arguments": {"path": "/srv/b", "text": "x"},
             "why": "to keep it",
         },
         {"tool": "net__send", "arguments": {"to": "ada@example.com"}, "open": ["body"]},
@@ -274,14 +274,14 @@ async def test_the_policy_is_edited_as_sentences(chromium: Any, tmp_path: Path, 
         await form.get_by_role("button", name="Condition about an argument").click()
         await form.get_by_label("Argument", exact=True).fill("path")
         await form.get_by_label("Condition", exact=True).select_option("under")
-        await form.get_by_label("Value").fill("/work")
+        await form.get_by_label("Value").fill("/srv")
         await form.get_by_role("button", name="Show the change").click()
         change = page.get_by_role("region", name="The change of the policy file")
         assert '+tool = "write"' in await change.inner_text()
         await shot(page, "consent-policy")
         await clean(page, axe)
         await change.get_by_role("button", name="Save to the file").click()
-        sentence = "Allow write of files if path is under /work."
+        sentence = "Allow write of files if path is under /srv."
         await page.get_by_text(sentence).first.wait_for()
         assert "# no system files" in path.read_text()
         assert [rule.tool for rule in stage.host.policy.rules] == ["delete", "write"]
@@ -295,7 +295,7 @@ async def test_the_policy_is_edited_as_sentences(chromium: Any, tmp_path: Path, 
         assert "no system files" not in path.read_text()
         explain = page.get_by_role("form", name="A call to explain")
         await explain.get_by_label("Tool", exact=True).select_option(label="write on files")
-        await explain.get_by_label("path").fill("/work/x")
+        await explain.get_by_label("path").fill("/srv/x")
         await explain.get_by_label("text").fill("x")
         await explain.get_by_role("button", name="Explain").click()
         await page.get_by_text("It runs without a question.").wait_for()
