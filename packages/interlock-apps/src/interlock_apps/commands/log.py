@@ -15,7 +15,7 @@ from interlock.cli import exits
 from interlock.cli.screen import note, say
 from interlock.cli.user_folder import user_folder
 
-from ..fleet.events import LogEntry
+from ..fleet.events import LogEntry, SessionDeleted
 from ..fleet.log import LogError, SqliteLog, Tampered, read_anchors
 from ..fleet.log.anchors import line_of, write_anchor
 
@@ -56,6 +56,11 @@ _SHOWN = 160  # characters of an entry in one line
 )
 @click.option("--sessions", is_flag=True, help="List the conversations.")
 @click.option(
+    "--delete",
+    metavar="ID",
+    help="Erase what was said and done in this conversation. This cannot be undone.",
+)
+@click.option(
     "--export",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
@@ -76,18 +81,20 @@ _SHOWN = 160  # characters of an entry in one line
 def log(
     path: Path | None,
     sessions: bool,
+    delete: str | None,
     export: Path | None,
     verify: bool,
     anchor: Path | None,
     words: tuple[str, ...],
     **wanted: Any,
 ) -> None:
-    """Search the log of the host for WORDS, list its conversations, export or verify it.
+    """Search the log of the host for WORDS, list or delete its conversations, export or verify it.
 
     \b
     interlock log flight barcelona --kind callEnded
     interlock log --sessions
     interlock log --session s1a2b3c4 --export trip.jsonl
+    interlock log --delete s1a2b3c4
     interlock log --anchor /media/stick/log-anchors.jsonl
     interlock log --verify --anchor /media/stick/log-anchors.jsonl
     """
@@ -107,6 +114,8 @@ def log(
                 return await _anchor(kept, anchor)
             if export is not None:
                 return await _export(kept, export, wanted["session"])
+            if delete is not None:
+                return await _delete(kept, delete)
             if sessions:
                 return await _sessions(kept)
             return await _search(kept, " ".join(words), wanted)
@@ -132,6 +141,8 @@ async def _verify(kept: SqliteLog, anchor: Path | None) -> int:
     if anchors:
         last = max(anchors, key=lambda each: each.entries)
         say(f"They agree with {anchor}, which knows the first {last.entries} ({last.day}).")
+    if erased := await kept.erased():
+        say(f"{erased} of them have no content: their conversations were deleted.")
     for why, number in (await kept.dropped()).items():
         reason = "because of their age" if why == "age" else "to save space"
         say(f"{number} large bodies were dropped {reason}; their entries and digests are there.")
@@ -167,6 +178,13 @@ async def _export(kept: SqliteLog, path: Path, session: str | None) -> int:
 def _write(file: int, line: bytes) -> None:
     while line:
         line = line[os.write(file, line) :]
+
+
+async def _delete(kept: SqliteLog, session: str) -> int:
+    noted = await kept.delete(session)
+    if isinstance(event := noted.event, SessionDeleted):
+        note(f"The content of {event.entries} entries is erased. The log says that it was.")
+    return exits.OK
 
 
 async def _sessions(kept: SqliteLog) -> int:

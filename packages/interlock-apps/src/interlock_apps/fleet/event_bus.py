@@ -35,7 +35,10 @@ class EventBus:
 
     def publish(self, event: Event) -> None:
         """Write an event to the log, and pass it to all listeners without secrets."""
-        entry = self._journal.note(event)  # type: ignore[arg-type]  # each Event is an AnyEvent
+        self.pass_on(self._journal.note(event))  # type: ignore[arg-type]  # each Event is an AnyEvent
+
+    def pass_on(self, entry: LogEntry) -> None:
+        """Pass an entry that is in the log to all listeners, without secrets."""
         shown = redacted_event(entry.event, self._secrets)
         if shown is not entry.event:
             entry = msgspec.structs.replace(entry, event=shown)
@@ -43,7 +46,7 @@ class EventBus:
             try:
                 listener(entry)
             except Exception:  # a listener that fails does not stop the others
-                log.exception("a listener failed at %s", type(event).__name__)
+                log.exception("a listener failed at %s", type(entry.event).__name__)
 
     def listen(self, listener: EventListener) -> Callable[[], None]:
         """Pass every event to a listener as it happens; call the returned function to stop."""

@@ -51,12 +51,14 @@ class SessionBegan(Event, frozen=True, kw_only=True, tag="sessionBegan"):
     """A conversation began.
 
     `remark` is a remark of the model to display; `by` is the version that wrote the event.
+    `project` is the name of the project that the conversation belongs to.
     """
 
     title: str
     model: str
     remark: str = ""
     by: str = ""
+    project: str = ""
 
 
 class SessionResumed(Event, frozen=True, kw_only=True, tag="sessionResumed"):
@@ -84,6 +86,34 @@ class ToolOfferChosen(Event, frozen=True, kw_only=True, tag="toolOfferChosen"):
     """
 
     offer: Literal["auto", "all", "search"]
+
+
+class SessionChanged(Event, frozen=True, kw_only=True, tag="sessionChanged"):
+    """The person renamed a conversation, or pinned it to the top of the list; None: as before."""
+
+    title: str | None = None
+    pinned: bool | None = None
+
+
+class SessionDeleted(Event, frozen=True, kw_only=True, tag="sessionDeleted"):
+    """The person deleted a conversation: the log has erased the content of its entries.
+
+    The event belongs to the host, because it stays. `entries` counts the erased entries. `links` is
+    a digest for `verify`, if the conversation was written by a version that could not erase.
+    """
+
+    conversation: str
+    entries: int
+    links: str = ""
+
+
+class BranchChosen(Event, frozen=True, kw_only=True, tag="branchChosen"):
+    """The conversation goes on after another of its entries.
+
+    `after` is the number of that entry. What followed it stays in the log, as another branch.
+    """
+
+    after: int
 
 
 class PersonSaid(Event, frozen=True, kw_only=True, tag="personSaid"):
@@ -495,6 +525,9 @@ AnyEvent = (
     | SessionResumed
     | ModelChosen
     | ToolOfferChosen
+    | SessionChanged
+    | SessionDeleted
+    | BranchChosen
     | PersonSaid
     | MessageQueued
     | MessageUnqueued

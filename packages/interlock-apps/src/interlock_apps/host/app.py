@@ -22,7 +22,6 @@ from interlock.types import Completion, GetPromptResult, JSONObject, ReadResourc
 
 from ..fleet.event_bus import EventBus, EventListener
 from ..fleet.events import (
-    CallProposed,
     Event,
     FeaturesChanged,
     LogEntry,
@@ -51,6 +50,8 @@ from .call_runner import CallRunner
 from .calls import ToolCalls
 from .consent import Consents, Taint
 from .done_calls import DoneCall, DoneCalls
+from .conversations.branches import Branches
+from .conversations.conversations import Conversations
 from .feature_approvals import FeatureApprovals
 from .file_copies import FileCopies
 from .fleet_owner import FleetOwner
@@ -96,6 +97,9 @@ class Host:
             redact=secrets)`). The secrets of the entries are added to it.
         extensions: Extensions declared to every server, by id.
         options: Limits and rules of the host.
+
+    Attributes:
+        conversations: The conversations in the log, open or not: their list, branches and search.
     """
 
     def __init__(
@@ -208,8 +212,13 @@ class Host:
             self.done,
             self.roots.granted_to,
         )
+        branches = Branches(self.log, self.events)
+        self.conversations = Conversations(
+            self.log, self.events, branches, self.sessions, self.tasks, self.end
+        )
         self._services = SessionServices(
             events=self.events,
+            branches=branches,
             prompter=self.prompter,
             calls=self.calls,
             consents=self.consents,
@@ -422,15 +431,14 @@ class Host:
         if session in self.sessions:
             return self.sessions[session]  # another caller has resumed it in the meantime
         model = self.models.get(replay.model.name) or self.model("")
-        calls = sum(isinstance(event, CallProposed) for event in replay.events)
-        self.consents.of(session).restore_taint(_taint_of(replay.events))
+        self.consents.of(session).restore_taint(_taint_of(replay.all_events))
         found = self.sessions[session] = Session(
             self._services,
             session,
             model,
             replay.title,
             replay.messages,
-            calls=calls,
+            calls=replay.calls,
             queued=replay.queued,
             effort=replay.effort if replay.effort in model.facts.efforts else "",
             offer=replay.offer,

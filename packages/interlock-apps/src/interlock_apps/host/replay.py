@@ -41,17 +41,22 @@ from ..fleet.events import (
 )
 from ..fleet.log.interface import LogError
 from ..fleet.log.records import UnreadableEvent
+from ..fleet.log.session_titles import SessionTitles
+from .conversations.branches import branch_of
 from .loop.turn import STOPPED
 
 
 class Replay:
     """A conversation from the log. `session` selects it if the entries contain several.
 
-    `events` are its events, `messages` its messages, `tasks` the ended tasks whose outcome is not
-    yet among the messages, `queued` the messages that still wait for the model, `effort` and
-    `offer` what the person chose last; `model` and `results` are for a loop that runs it again
-    without a network. Raises LogError if the conversation or its beginning is missing, or was
-    written by another version of Interlock and cannot be read.
+    Of its branches, it is the one that was chosen last, or the newest one through the entry `at`.
+
+    `events` are the events of that branch, `messages` its messages, `tasks` the ended tasks whose
+    outcome is not yet among the messages, `queued` the messages that still wait for the model,
+    `effort` and `offer` what the person chose last; `model` and `results` are for a loop that runs
+    it again without a network. `calls` counts the calls of all branches, and `all_events` has their
+    events. Raises LogError if the conversation or its beginning is missing, or was written by
+    another version of Interlock and cannot be read.
     """
 
     def __init__(
@@ -59,6 +64,7 @@ class Replay:
         notes: Iterable[LogEntry],
         session: str = "",
         *,
+        at: int = 0,
         facts: ModelFacts = ModelFacts(),  # noqa: B008 - a frozen value
     ) -> None:
         kept = [noted for noted in notes if noted.seq and noted.event.kept]
@@ -69,34 +75,41 @@ class Replay:
                 f"{', '.join(list(sessions)[:10])}."
             )
         self.session = session or next(iter(sessions), "")
-        self.notes = tuple(noted for noted in kept if noted.event.session == self.session)
-        self.events: tuple[AnyEvent, ...] = tuple(noted.event for noted in self.notes)
-        for event in self.events:
+        everything = tuple(noted for noted in kept if noted.event.session == self.session)
+        for event in (noted.event for noted in everything):
             if isinstance(event, UnreadableEvent):
                 raise LogError(
                     f"The conversation was written by another version of Interlock. {event.words}"
                 )
-        if not self.session or not self.events:
+        if not self.session or not everything:
             raise LogError(
                 f"There is no conversation {self.session!r} here."
                 if self.session
                 else "There is no conversation here."
             )
-        if not isinstance(began := self.events[0], SessionBegan):
+        if not isinstance(began := everything[0].event, SessionBegan):
             raise LogError(f"The beginning of the conversation {self.session!r} is missing.")
-        self.title = began.title
-        self.messages = _messages(self.events)
-        given = {event.call for event in self.events if isinstance(event, TaskGiven)}
+        titles = SessionTitles()
+        for noted in everything:
+            titles.see(noted)
+        self.title = titles.rows()[0].title
+        self.project = began.project
+        self.branch = branch_of(everything, at)
+        self.notes = self.branch.entries
+        self.events = self.branch.events
+        self.messages = messages_of(self.events)
+        # In all branches: a task was given to one of them, and the ids of calls are unique in all.
+        self.all_events = events = tuple(noted.event for noted in everything)
+        self.calls = sum(isinstance(event, CallProposed) for event in events)
+        given = {event.call for event in events if isinstance(event, TaskGiven)}
         self.tasks = tuple(
-            event
-            for event in self.events
-            if isinstance(event, TaskEnded) and event.call not in given
+            event for event in events if isinstance(event, TaskEnded) and event.call not in given
         )
-        self.queued = _queued(self.events)
+        self.queued = _queued(events)
         self.effort = ""
         self.offer: Literal["auto", "all", "search"] = "auto"
         name = began.model
-        for event in self.events:
+        for event in events:
             if isinstance(event, SessionResumed):
                 name = event.model
             elif isinstance(event, ModelChosen):
@@ -197,7 +210,7 @@ def _key(name: str, arguments: Mapping[str, Any]) -> tuple[str, bytes]:
     return name, msgspec.json.encode(dict(arguments), order="sorted")
 
 
-def _messages(events: Iterable[AnyEvent]) -> list[SamplingMessage]:
+def messages_of(events: Iterable[AnyEvent]) -> list[SamplingMessage]:
     """The messages as the model got them. Unfinished tool calls have an error result."""
     messages: list[SamplingMessage] = []
     wanted: tuple[ToolUseContent, ...] = ()

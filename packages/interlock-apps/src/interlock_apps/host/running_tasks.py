@@ -50,12 +50,14 @@ class OpenTask(Struct):
         arguments: The arguments that were sent.
         id: The id of the task at its server.
         handle: The client's handle; None until the server is reached.
+        work: What waits for its outcome.
     """
 
     request: CallRequest
     arguments: dict[str, Any]
     id: str
     handle: TaskHandle | None = None
+    work: asyncio.Task[CallOutcome] | None = None
 
 
 class RunningTasks:
@@ -159,6 +161,16 @@ class RunningTasks:
             raise Unreachable(f"The server {task.request.item.server} is not up.")
         await task.handle.cancel()
 
+    async def abandon(self, session: str) -> None:
+        """Cancel the tasks of a conversation at their servers, and stop following them."""
+        for task in [each for each in self._open.values() if each.request.session == session]:
+            with contextlib.suppress(InterlockError, TimeoutError):
+                async with asyncio.timeout(MOST_CANCELLING):
+                    await self.cancel(task.request.call)
+            self._open.pop(task.request.call, None)
+            if task.work is not None:
+                task.work.cancel()
+
     @property
     def open(self) -> list[OpenTask]:
         """The tasks that outlived their turns and have not ended."""
@@ -215,6 +227,7 @@ class RunningTasks:
 
     def _adopt(self, task: OpenTask, work: asyncio.Task[CallOutcome]) -> None:
         self._open[task.request.call] = task
+        task.work = work
         completing = asyncio.get_running_loop().create_task(self._complete(task, work))
         self._following |= {work, completing}
         for each in (work, completing):

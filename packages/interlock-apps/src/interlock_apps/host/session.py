@@ -22,6 +22,7 @@ from ..fleet.events import (
     MessageQueued,
     MessageUnqueued,
     ModelChosen,
+    ModelSaid,
     ModelSays,
     PersonSaid,
     TaskEnded,
@@ -37,11 +38,12 @@ from .call_plans import BadPlan, CallPlans
 from .call_request import CallRequest
 from .calls import ToolCalls
 from .consent import Bounds, Consents, ConversationConsent, Mode
+from .conversations.branches import Branch, Branches
 from .feature_approvals import FeatureApprovals
 from .loaded_skills import LoadedSkills
 from .loop import builtin_tools, parallelism, tokens
 from .loop.budget import Budget
-from .loop.context_window import ContextWindow
+from .loop.context_window import ContextWindow, blocks
 from .loop.result_renderer import ResultRenderer
 from .loop.result_store import ResultStore
 from .loop.turn import AskModel, PublishEvent, Step, ToolUse, TurnState, TurnStopped, turn
@@ -49,6 +51,7 @@ from .loop.untrusted_text import UntrustedTextMarker
 from .message_queue import MessageQueue, When
 from .model_context import ContextUse, LeftOut, ModelContextBuilder, ToolOffer
 from .prompter import Prompter
+from .replay import messages_of
 from .server_access import ServerAccess
 from .uncallable_tools import UncallableTools
 
@@ -66,6 +69,7 @@ class SessionServices:
     """The parts of a host that its conversations use."""
 
     events: EventBus
+    branches: Branches
     prompter: Prompter
     calls: ToolCalls
     consents: Consents
@@ -298,14 +302,24 @@ class Session:
         )
         return await self._take_turn(event)
 
-    async def retry(self) -> TurnEnded:
+    async def retry(self, message: int = 0) -> TurnEnded:
         """Ask the model again without a new message, and wait for the end of the turn.
+
+        Args:
+            message: The number of a message of the person or the model (see `Host.conversations`)
+                that is answered, or given, anew. What followed it stays as another branch. 0: the
+                last message, which the model has not answered.
 
         Raises:
             Busy: Another turn runs.
             ProtocolError: The model has answered the last message.
+            ValueError: There is no such message.
         """
         self._refuse_if_busy()
+        if message:
+            branch = await self._services.branches.of(self.id)
+            is_answer = isinstance(branch.entry(message).event, ModelSaid)
+            self._go_on(branch, branch.before(message) if is_answer else message)
         if not self.messages or self.messages[-1].role != "user":
             raise ProtocolError("There is nothing to retry: the model has answered.")
         return await self._run_turn()
@@ -372,6 +386,57 @@ class Session:
         if not self._queue:
             raise ProtocolError("No message waits.")
         return await self._run_turn()
+
+    async def edit(self, message: int, text: str) -> TurnEnded:
+        """Replace the text of a message of the person, send it, and wait for the end of the turn.
+
+        Its attachments stay. The earlier message and what followed it stay as another branch.
+
+        Args:
+            message: The number of the message; see `Host.conversations`.
+            text: The new text.
+
+        Raises:
+            Busy: Another turn runs.
+            ValueError: There is no such message, or it is not the person's.
+        """
+        self._refuse_if_busy()
+        branch = await self._services.branches.of(self.id)
+        said = branch.entry(message).event
+        if not isinstance(said, PersonSaid):
+            raise ValueError("Only a message of the person can be edited.")
+        self._go_on(branch, branch.before(message))
+        return await self._take_turn(edited(said, text))
+
+    async def branch(self, message: int) -> None:
+        """Go on after an earlier message. What followed it stays as another branch.
+
+        Args:
+            message: The number of the message; see `Host.conversations`.
+
+        Raises:
+            Busy: A turn runs.
+            ValueError: There is no such message.
+        """
+        branch = await self._services.branches.of(self.id)
+        self._go_on(branch, branch.after(message))
+
+    async def switch(self, end: int) -> None:
+        """Go on after an entry of another branch; see `Fork.ends`.
+
+        Raises:
+            Busy: A turn runs.
+            ValueError: There is no such entry.
+        """
+        self._go_on(await self._services.branches.of(self.id, end), end)
+
+    def _go_on(self, branch: Branch, after: int) -> None:
+        """Continue after an entry of a branch: as if what followed had not been said."""
+        self._refuse_if_busy()
+        messages = messages_of(branch.until(after).events)
+        self._services.branches.choose(self.id, after)
+        self.messages[:] = messages
+        self._window = ContextWindow(self._services.budget.keep)
 
     def beside(self, server: str, uri: str, shown: CallToolResult) -> None:
         """Attach content that an app of a server shows to the next message.
@@ -792,6 +857,18 @@ class Session:
     ) -> ToolResultContent:
         self._services.uncallable.publish_unknown(self.id, call, use.name, arguments, words)
         return self._renderer.refusal(use.id, words)
+
+
+def edited(said: PersonSaid, text: str) -> PersonSaid:
+    """A message of the person with another text; what was sent with it stays."""
+    *before, last = said.messages or (SamplingMessage(role="user", content=[]),)
+    kept = blocks(last)
+    own = next((b for b in reversed(kept) if isinstance(b, TextContent)), None)
+    content: list[Any] = [b for b in kept if b is not own]
+    message = SamplingMessage(role="user", content=[*content, TextContent(text=text)])
+    return msgspec.structs.replace(
+        said, messages=(*before, message), server="", prompt="", arguments={}
+    )
 
 
 _HERE = parallelism.PlannedCall("interlock", True)

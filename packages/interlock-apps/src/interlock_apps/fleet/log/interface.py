@@ -31,7 +31,9 @@ class Tampered(LogError):
 class SessionRow(Struct, frozen=True, kw_only=True, rename="camel"):
     """A conversation in the log.
 
-    `began` is in seconds of the wall clock. `turns` counts the person's messages.
+    `began` is in seconds of the wall clock, and `spoke` the time of the person's last message, 0
+    without any. `turns` counts the person's messages. `pinned`: the person keeps it at the top of
+    the list. `project` is the name of its project.
     """
 
     id: str
@@ -39,6 +41,14 @@ class SessionRow(Struct, frozen=True, kw_only=True, rename="camel"):
     began: float
     model: str
     turns: int
+    spoke: float = 0.0
+    pinned: bool = False
+    project: str = ""
+
+
+def no_conversation(session: str) -> LogError:
+    """The error for a conversation that the log does not have."""
+    return LogError(f"There is no conversation {session!r} in the log.")
 
 
 class Log(Protocol):
@@ -97,6 +107,20 @@ class Log(Protocol):
 
     async def sessions(self) -> list[SessionRow]:
         """All conversations, newest first."""
+        ...
+
+    async def delete(self, session: str) -> LogEntry:
+        """Erase the content of all entries of a conversation.
+
+        What remains is that there were entries: their numbers, times and kinds, the ids of the
+        conversation and the servers, and a digest of each.
+
+        Returns:
+            The entry that records the deletion.
+
+        Raises:
+            LogError: There is no such conversation, or the log cannot be written.
+        """
         ...
 
     async def export(self, write: Callable[[bytes], None], session: str | None = None) -> int:

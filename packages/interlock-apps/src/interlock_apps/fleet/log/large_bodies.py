@@ -14,7 +14,7 @@ import sqlite3
 import tempfile
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,8 +25,10 @@ from interlock.store import StoreError
 
 Why = Literal["age", "space"]
 
+MARK = b'"bodies":['
+"""What the JSON of an entry with references to bodies contains."""
+
 _KEY = "bodies"  # key in an entry's JSON, beside `seq`, `at` and `event`
-_MARK = b'"bodies":['
 _START = 500  # characters of a text that stay in the entry
 _DAY = 86_400.0  # seconds
 _LEVEL = 3  # zlib level: fast, and most results are text
@@ -116,6 +118,14 @@ class BodyStore:
             if stored is not None and hashlib.sha256(stored).hexdigest() != reference.sha256:
                 return "has a body that was changed"
         return ""
+
+    def has_dropped(self, db: sqlite3.Connection, data: bytes) -> bool:
+        """Whether an entry refers to a body that is no longer there."""
+        return any(self._read(reference) is None for reference in references_of(data))
+
+    def remove(self, digests: Iterable[str]) -> None:
+        """Remove bodies that no entry refers to any more, by their SHA-256 in hex."""
+        remove([self._path(digest) for digest in digests])
 
     def drop(self, db: sqlite3.Connection) -> list[Path]:
         """Record that bodies are dropped because of their age or the space they take.
@@ -210,7 +220,7 @@ class BodyStore:
 
 def references_of(data: bytes) -> list[BodyReference]:
     """Return the bodies that an entry refers to."""
-    if _MARK not in data:
+    if MARK not in data:
         return []
     try:
         return msgspec.convert(msgspec.json.decode(data).get(_KEY, []), list[BodyReference])

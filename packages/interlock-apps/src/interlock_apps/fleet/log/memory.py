@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 
 from interlock.redaction import Redact
 
-from ..events import AnyEvent, LogEntry, Notice
+from ..events import AnyEvent, LogEntry, Notice, SessionDeleted
 from . import records
 from .export import line
-from .interface import SessionRow
+from .interface import SessionRow, no_conversation
 from .query import wanted
 from .records import LogRow
-from .session_titles import SessionTitles
+from .session_titles import BEGAN, CHANGED, SAID, SessionTitles
 
 
 def ignore_notice(_: Notice) -> None:
@@ -105,8 +105,19 @@ class MemoryLog:
         """See Log."""
         titles = SessionTitles()
         for row in self._rows:
-            titles.see(row.kind, row.session, row.data)
+            if row.kind in (BEGAN, SAID, CHANGED):
+                titles.see(records.show(row.data))
         return titles.rows()
+
+    async def delete(self, session: str) -> LogEntry:
+        """See Log."""
+        kept = deque(row for row in self._rows if row.session != session)
+        erased = len(self._rows) - len(kept)
+        if not session or not erased:
+            raise no_conversation(session)
+        self._rows = kept
+        self._bytes = sum(len(row.data) + len(row.text) for row in kept)
+        return self.note(SessionDeleted(conversation=session, entries=erased))
 
     async def export(self, write: Callable[[bytes], None], session: str | None = None) -> int:
         """See Log."""

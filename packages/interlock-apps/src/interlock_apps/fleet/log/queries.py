@@ -9,10 +9,12 @@ import msgspec
 from msgspec import Struct
 
 from . import records, tables
+from .erasing import DELETED, DeletionCheck
 from .interface import SessionRow, Tampered
 from .large_bodies import BodyStore
 from .query import LogQuery
-from .session_titles import BEGAN, SAID, SessionTitles
+from .session_titles import BEGAN, CHANGED, SAID, SessionTitles
+from .tables import DATA, READABLE, SOURCE
 
 _SCANNED = 500  # entries scanned at a time without a word index
 
@@ -37,7 +39,10 @@ def page(
 ) -> list[tuple[int, bytes]]:
     """Entries after a place, oldest first, with their places."""
     where, values = ("AND session = ?", [session]) if session is not None else ("", [])
-    query = f"SELECT place, data FROM entries WHERE place > ? {where} ORDER BY place LIMIT ?"
+    query = (
+        f"SELECT entries.place, {DATA} FROM {SOURCE} WHERE entries.place > ? {where} AND "
+        f"{READABLE} ORDER BY entries.place LIMIT ?"
+    )
     rows = db.execute(query, (after, *values, limit)).fetchall()
     return [(place, bodies.whole(db, data)) for place, data in rows]
 
@@ -56,7 +61,10 @@ def find(
         terms.append("entries.place < ?")
         values.append(before)
     if wanted.words and worded:
-        source = "words CROSS JOIN entries ON entries.place = words.rowid"
+        source = (
+            "words CROSS JOIN entries ON entries.place = words.rowid LEFT JOIN contents ON "
+            "contents.place = entries.place"
+        )
         terms.insert(0, "words MATCH ?")
         values.insert(0, " AND ".join(f'"{word[: tables.MOST_WORD]}"*' for word in wanted.words))
         order = "words.rowid"
@@ -64,12 +72,12 @@ def find(
             terms.append("words.rowid < ?")
             values.append(before)
     else:
-        source = "entries"
+        source = SOURCE
         order = "entries.place"
     most = _SCANNED if wanted.words and not worded else limit
-    where = f"WHERE {' AND '.join(terms)}" if terms else ""
+    where = " AND ".join([*terms, READABLE])
     rows = db.execute(
-        f"SELECT entries.place, entries.data FROM {source} {where} ORDER BY {order} DESC LIMIT ?",
+        f"SELECT entries.place, {DATA} FROM {source} WHERE {where} ORDER BY {order} DESC LIMIT ?",
         (*values, most),
     ).fetchall()
     found = [
@@ -101,22 +109,25 @@ def _filed(wanted: LogQuery) -> tuple[list[str], list[Any]]:
 def sessions(db: sqlite3.Connection) -> list[SessionRow]:
     """All conversations, newest first."""
     titles = SessionTitles()
-    for session, data in db.execute(
-        "SELECT session, data FROM entries WHERE kind = ? ORDER BY place", (BEGAN,)
+    of_a_kind = f"SELECT {DATA} FROM {SOURCE} WHERE kind = ? AND {READABLE}"
+    for (data,) in db.execute(f"{of_a_kind} ORDER BY entries.place", (BEGAN,)):
+        titles.begin(records.show(data))
+    first = "SELECT MIN(place) FROM entries WHERE kind = ? GROUP BY session"
+    for (data,) in db.execute(f"{of_a_kind} AND entries.place IN ({first})", (SAID, SAID)):
+        titles.name(records.show(data))
+    for session, turns, spoke in db.execute(
+        "SELECT session, COUNT(*), MAX(at) FROM entries WHERE kind = ? GROUP BY session", (SAID,)
     ):
-        titles.see(BEGAN, session, data)
-    for session, data, _ in db.execute(
-        "SELECT session, data, MIN(place) FROM entries WHERE kind = ? GROUP BY session", (SAID,)
-    ):
-        titles.name(session, data)
-    titles.turns.update(
-        dict(
-            db.execute(
-                "SELECT session, COUNT(*) FROM entries WHERE kind = ? GROUP BY session", (SAID,)
-            ).fetchall()
-        )
-    )
+        titles.spoken(session, turns, spoke)
+    for (data,) in db.execute(f"{of_a_kind} ORDER BY entries.place", (CHANGED,)):
+        titles.see(records.show(data))
     return titles.rows()
+
+
+def erased(db: sqlite3.Connection) -> int:
+    """The number of entries whose content was erased."""
+    ((count,),) = db.execute(f"SELECT COUNT(*) FROM {SOURCE} WHERE NOT {READABLE}").fetchall()
+    return int(count)
 
 
 def dropped(db: sqlite3.Connection) -> dict[str, int]:
@@ -135,16 +146,26 @@ class ChainCheck:
         self.count = 0
         self.fault: Tampered | None = None
         self._last = tables.FIRST
+        self._deletions = DeletionCheck()
+        self._covered = False  # whether an entry with its content apart was seen
 
     def some(self, db: sqlite3.Connection, most: int) -> bool:
         """Verify the next entries; False at the end, or at a fault."""
         query = (
-            "SELECT place, seq, at, session, kind, server, data, digest FROM entries WHERE "
-            "place > ? ORDER BY place LIMIT ?"
+            "SELECT entries.place, seq, at, session, kind, server, entries.data, digest, "
+            f"contents.place, salt, contents.data FROM {SOURCE} WHERE entries.place > ? "
+            "ORDER BY entries.place LIMIT ?"
         )
         rows = db.execute(query, (self.count, most)).fetchall()
-        for place, *filed, data, digest in rows:
-            words = self._examine(db, place, tuple(filed), data, digest)
+        for place, *filed, data, digest, covered, salt, content in rows:
+            words = self._examine(
+                db,
+                place,
+                tuple(filed),
+                data,
+                digest,
+                (salt, content) if covered is not None else None,
+            )
             if words:
                 self.fault = Tampered(words, place=place, seq=filed[0])
                 return False
@@ -163,6 +184,14 @@ class ChainCheck:
                 "are left.",
                 place=self.count + 1,
             )
+        if self.fault is None and (lost := self._deletions.unexplained()) is not None:
+            place, seq = lost
+            self.fault = Tampered(
+                f"Entry {place:,} (number {seq}) has lost its content, and no entry says that its "
+                "conversation was deleted.",
+                place=place,
+                seq=seq,
+            )
         gone = tables.TRIGGERS - {
             name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
         }
@@ -173,8 +202,17 @@ class ChainCheck:
             )
 
     def _examine(
-        self, db: sqlite3.Connection, place: int, filed: tuple[Any, ...], data: Any, digest: Any
+        self,
+        db: sqlite3.Connection,
+        place: int,
+        filed: tuple[Any, ...],
+        data: Any,
+        digest: Any,
+        content: tuple[Any, Any] | None,
     ) -> str:
+        """What is wrong with an entry; "" if nothing. `content`: its salt and its content, if it
+        has them apart.
+        """
         name = f"Entry {place:,} (number {filed[0]})"
         if place != self.count + 1:
             missing = (
@@ -183,13 +221,36 @@ class ChainCheck:
                 else f"entries {self.count + 1:,} to {place - 1:,} are"
             )
             return f"Before {name[0].lower()}{name[1:]}, {missing} missing."
+        session = filed[2]
+        if content is not None:
+            self._covered = True
+        elif session and self._covered:
+            return f"{name} was changed."  # no version writes such an entry after another one
+        if data == b"" and session and content is None:
+            self._deletions.see_erased(session, place, filed[0], self._last + digest)
+            return ""
         if not isinstance(data, bytes) or tables.digest(self._last, data) != digest:
             return f"{name} was changed."
+        if content is not None:
+            try:
+                cover = msgspec.json.decode(data, type=tables.EntryCover)
+            except msgspec.DecodeError:
+                return f"{name} is not an entry."
+            if (cover.seq, cover.at, cover.session, cover.kind, cover.server) != filed:
+                return f"The search index of {name} was changed."
+            salt, data = content
+            if data is None:
+                self._deletions.see_erased(session, place, filed[0])
+                return ""
+            if tables.salted_digest(salt, data) != cover.content:
+                return f"{name} was changed."
         try:
             row = records.row(data, None)
         except (msgspec.DecodeError, KeyError, TypeError, AttributeError):
             return f"{name} is not an entry."
         if (row.seq, row.at, row.session, row.kind, row.server) != filed:
             return f"The search index of {name} was changed."
+        if content is None and row.kind == DELETED and not self._deletions.explain(data):
+            return f"{name} does not fit the entries that it says were erased."
         fault = self._bodies.fault(db, data)
         return f"{name} {fault}." if fault else ""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
 from interlock import TextContent
 
-from ..events import PersonSaid, SessionBegan
+from ..events import LogEntry, PersonSaid, SessionBegan, SessionChanged, SessionDeleted
 from . import records
 from .interface import SessionRow
 
 BEGAN = records.kind_of_type(SessionBegan)
 SAID = records.kind_of_type(PersonSaid)
+CHANGED = records.kind_of_type(SessionChanged)
 LONGEST = 60  # characters
 
 
@@ -37,45 +38,64 @@ def title_of(said: PersonSaid) -> str:
 
 
 class SessionTitles:
-    """Collects conversations and their titles from entries, oldest first."""
+    """The conversations of a log, with their titles, collected from entries, oldest first.
 
-    def __init__(self) -> None:
-        self._began: dict[str, SessionRow] = {}
-        self.turns: Counter[str] = Counter()
+    Args:
+        rows: The conversations that are known already.
+    """
 
-    def see(self, kind: str, session: str, data: bytes) -> None:
-        """Process an entry; only the start of a conversation and the person's messages count."""
-        if kind == SAID:
-            self.turns[session] += 1
-            self.name(session, data)
-        elif kind == BEGAN:
-            noted = records.show(data)
-            if isinstance(event := noted.event, SessionBegan):
-                began = self._began[session].began if session in self._began else noted.at
-                self._began[session] = SessionRow(
-                    id=session, title=event.title, began=began, model=event.model, turns=0
-                )
+    def __init__(self, rows: Iterable[SessionRow] = ()) -> None:
+        self._rows = {row.id: row for row in reversed(list(rows))}
 
-    def name(self, session: str, data: bytes) -> None:
+    def see(self, noted: LogEntry) -> None:
+        """Process an entry; only those that a list of conversations shows count."""
+        event = noted.event
+        if isinstance(event, SessionBegan):
+            self.begin(noted)
+        elif isinstance(event, PersonSaid):
+            if (row := self._rows.get(event.session)) is not None:
+                self.spoken(event.session, row.turns + 1, noted.at)
+            self.name(noted)
+        elif isinstance(event, SessionChanged):
+            self.change(event)
+        elif isinstance(event, SessionDeleted):
+            self._rows.pop(event.conversation, None)
+
+    def begin(self, noted: LogEntry) -> None:
+        """Add a conversation."""
+        if not isinstance(event := noted.event, SessionBegan):
+            return
+        known = self._rows.get(event.session)
+        self._rows[event.session] = SessionRow(
+            id=event.session,
+            title=event.title,
+            began=noted.at if known is None else known.began,
+            model=event.model,
+            turns=0 if known is None else known.turns,
+            spoke=0.0 if known is None else known.spoke,
+            project=event.project,
+        )
+
+    def name(self, noted: LogEntry) -> None:
         """Title a conversation after the person's first message, unless it has a title."""
-        row = self._began.get(session)
-        if (
-            row is not None
-            and not row.title
-            and isinstance(event := records.show(data).event, PersonSaid)
-        ):
-            self._began[session] = replace(row, title=title_of(event))
+        row = self._rows.get(noted.event.session)
+        if row is not None and not row.title and isinstance(event := noted.event, PersonSaid):
+            self._rows[row.id] = replace(row, title=title_of(event))
+
+    def spoken(self, session: str, turns: int, at: float) -> None:
+        """Set how often the person spoke in a conversation, and when last."""
+        if (row := self._rows.get(session)) is not None:
+            self._rows[session] = replace(row, turns=turns, spoke=at)
+
+    def change(self, event: SessionChanged) -> None:
+        """Apply a change by the person: another title, or whether the conversation is pinned."""
+        if (row := self._rows.get(event.session)) is not None:
+            self._rows[row.id] = replace(
+                row,
+                title=row.title if event.title is None else event.title,
+                pinned=row.pinned if event.pinned is None else event.pinned,
+            )
 
     def rows(self) -> list[SessionRow]:
         """The conversations, newest first."""
-        rows = [
-            SessionRow(
-                id=row.id,
-                title=row.title,
-                began=row.began,
-                model=row.model,
-                turns=self.turns[row.id],
-            )
-            for row in self._began.values()
-        ]
-        return sorted(reversed(rows), key=lambda row: -row.began)
+        return sorted(reversed(self._rows.values()), key=lambda row: -row.began)

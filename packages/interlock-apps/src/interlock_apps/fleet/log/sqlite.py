@@ -8,7 +8,7 @@ import sqlite3
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -16,11 +16,11 @@ from typing import TypeVar
 from interlock.redaction import Redact
 from interlock.store import SqliteError, StoreError, Writer
 
-from ..events import AnyEvent, LogEntry, Notice
-from . import queries, records, tables
+from ..events import AnyEvent, LogEntry, Notice, SessionDeleted
+from . import erasing, queries, records, tables
 from .anchors import EVERY, Anchor, write_anchor
 from .export import line
-from .interface import LogError, SessionRow, Tampered
+from .interface import LogError, SessionRow, Tampered, no_conversation
 from .large_bodies import BodyLimits, BodyStore, remove
 from .memory import ignore_notice
 from .query import wanted
@@ -42,7 +42,8 @@ class SqliteLog:
 
     A missing file is created, readable by its owner only. The log is append-only: the file refuses
     to change or delete entries. Each entry has the digest of all entries before it, so `verify`
-    detects changes made by other means.
+    detects changes made by other means. `delete` erases the content of a conversation's entries;
+    the entries themselves stay, and one more records the deletion.
 
     `redact` removes secrets from every text before it is written; the return value of `note` still
     contains them. Large texts and JSON values are stored as files in a folder beside the log, and
@@ -96,10 +97,8 @@ class SqliteLog:
             raise LogError(f"The log cannot be written: {bad}.") from None
         try:
             self._worded = await self._ask(tables.make_words)
-            while self._worded and await self._ask(
-                lambda db: tables.catch_up(db, self._bodies, _PAGE)
-            ):
-                pass
+            await self._ask(lambda db: erasing.complete(db, self._bodies, self._worded))
+            await self._index()
             self._last = RUN * await self._ask(tables.next_run)
             self._anchored = await self._ask(tables.count)
             await self._drop_bodies()
@@ -204,6 +203,28 @@ class SqliteLog:
         await self._settle()
         return await self._ask(queries.sessions)
 
+    async def delete(self, session: str) -> LogEntry:
+        """See Log.
+
+        The words are also removed from the search index, large bodies from their folder. Copies
+        that a file system or a backup keeps are not reached.
+        """
+        await self.flush()
+        count, links = await self._ask(lambda db: erasing.links_of(db, session))
+        if not session or not count:
+            raise no_conversation(session)
+        noted = self.note(SessionDeleted(conversation=session, entries=count, links=links))
+        await self.flush()
+        await self._ask(
+            lambda db: erasing.erase(
+                db, self._bodies, session, queries.place_of(db, noted.seq), self._worded
+            )
+        )
+        await self._index()
+        # The write-ahead log still has the erased pages, until they are in the file.
+        await asyncio.to_thread(self._checkpoint)
+        return noted
+
     async def export(self, write: Callable[[bytes], None], session: str | None = None) -> int:
         """See Log."""
         count = place = 0
@@ -247,6 +268,13 @@ class SqliteLog:
                 words = f"The first {each.entries:,} entries have changed since {each.day}."
                 raise Tampered(words, place=each.entries)
         return check.count
+
+    async def erased(self) -> int:
+        """The number of entries whose content was erased, because their conversation was
+        deleted.
+        """
+        await self._settle()
+        return await self._ask(queries.erased)
 
     async def dropped(self) -> dict[str, int]:
         """The number of dropped large bodies, by reason: "age" or "space"."""
@@ -326,6 +354,18 @@ class SqliteLog:
 
     def _made_anchor(self, db: sqlite3.Connection) -> Anchor:
         return Anchor(entries=tables.count(db), head=tables.head(db).hex(), at=self._clock())
+
+    async def _index(self) -> None:
+        """Index the entries that are not in the word index."""
+        while self._worded and await self._ask(lambda db: tables.catch_up(db, self._bodies, _PAGE)):
+            pass
+
+    def _checkpoint(self) -> None:
+        """Move all of the write-ahead log into the file. If another host reads it, the last host to
+        close does that.
+        """
+        with suppress(StoreError, sqlite3.Error), closing(self._writer.file.connect()) as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     async def _drop_bodies(self) -> None:
         """Drop large bodies by age and space."""

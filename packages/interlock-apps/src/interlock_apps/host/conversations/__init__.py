@@ -1,0 +1,1 @@
+"""The conversations of a host: their list, branches, search and export, and projects."""
