@@ -49,9 +49,9 @@ from .call_request import CallOutcome, CallRequest, RunningCalls
 from .call_runner import CallRunner
 from .calls import ToolCalls
 from .consent import Consents, Taint
-from .done_calls import DoneCall, DoneCalls
 from .conversations.branches import Branches
 from .conversations.conversations import Conversations
+from .done_calls import DoneCall, DoneCalls
 from .feature_approvals import FeatureApprovals
 from .file_copies import FileCopies
 from .fleet_owner import FleetOwner

@@ -19,6 +19,7 @@ from interlock_apps.fleet import questions
 from interlock_apps.fleet.events import (
     AnyEvent,
     Attached,
+    BranchChosen,
     CallDecided,
     CallEnded,
     CallProgress,
@@ -52,6 +53,8 @@ from interlock_apps.fleet.events import (
     ServerLogLine,
     ServerState,
     SessionBegan,
+    SessionChanged,
+    SessionDeleted,
     SessionResumed,
     SettingsChanged,
     TaintCleared,
@@ -162,10 +165,13 @@ ANSWERS: list[questions.Answer] = [
 ]
 
 EVENTS: list[AnyEvent] = [
-    SessionBegan(session="s", title="Weather", model="m", remark="cheap"),
+    SessionBegan(session="s", title="Weather", model="m", remark="cheap", project="Trips"),
     SessionResumed(session="s", model="n", remark="dear"),
     ModelChosen(session="s", model="n", effort="high", remark="dear"),
     ToolOfferChosen(session="s", offer="search"),
+    SessionChanged(session="s", title="Sunshine", pinned=True),
+    SessionDeleted(conversation="t", entries=3, links="0f"),
+    BranchChosen(session="s", after=4),
     PersonSaid(
         session="s",
         messages=(SamplingMessage(role="user", content=[TextContent(text="How is it?")]),),

@@ -22,6 +22,8 @@ from interlock_apps.fleet.events import (
     PersonSaid,
     ServerLogLine,
     SessionBegan,
+    SessionChanged,
+    SessionDeleted,
 )
 from interlock_apps.fleet.log import (
     Log,
@@ -189,9 +191,36 @@ async def test_conversations(log: Log) -> None:
     log.note(said)
     log.note(notice("of the host"))
     assert await log.sessions() == [
-        SessionRow(id="b", title="B", began=101.0, model="o", turns=2),
+        SessionRow(id="b", title="B", began=101.0, model="o", turns=2, spoke=104.0),
         SessionRow(id="a", title="A", began=100.0, model="m", turns=0),
     ]
+    log.note(SessionChanged(session="a", title="Alpha", pinned=True))
+    log.note(SessionChanged(session="a", pinned=False))
+    log.note(SessionChanged(session="b", pinned=True))
+    b, a = await log.sessions()
+    assert (a.title, a.pinned, b.title, b.pinned) == ("Alpha", False, "B", True)
+
+
+async def test_a_deleted_conversation_is_gone(log: Log) -> None:
+    """From all that reads the log; what remains is one entry that says so, and the others."""
+    said = PersonSaid(
+        session="a", messages=(SamplingMessage(role="user", content=TextContent(text="needle")),)
+    )
+    log.note(SessionBegan(session="a", title="A", model="m"))
+    log.note(SessionBegan(session="b", title="B", model="m"))
+    log.note(said)
+    log.note(msgspec.structs.replace(said, session="b"))
+    deletion = await log.delete("a")
+    assert deletion.event == SessionDeleted(conversation="a", entries=2)
+    assert [row.id for row in await log.sessions()] == ["b"]
+    assert await log.read("a") == []
+    assert [noted.event.session for noted in await log.search("needle")] == ["b"]
+    assert [noted.event for noted in await log.read()][-1] == deletion.event
+    lines: list[bytes] = []
+    assert await log.export(lines.append) == 3
+    for unknown in ("a", "", "c"):
+        with pytest.raises(LogError, match="no conversation"):
+            await log.delete(unknown)
 
 
 # -- searching -------------------------------------------------------------------------------------

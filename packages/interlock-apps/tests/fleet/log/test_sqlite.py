@@ -160,6 +160,10 @@ async def test_entries_written_without_a_table_of_words_are_filed_later(
         "UPDATE entries SET seq = 9 WHERE place = 2",
         "DELETE FROM entries WHERE place = 5",
         "DELETE FROM entries",
+        "DELETE FROM contents WHERE place = 2",
+        "UPDATE contents SET data = x'00' WHERE place = 2",
+        "UPDATE contents SET place = 9, salt = NULL, data = NULL WHERE place = 2",
+        "UPDATE entries SET data = x'', kind = 'x' WHERE place = 2",
     ],
 )
 async def test_the_file_refuses_to_forget(tmp_path: Path, statement: str) -> None:
@@ -186,7 +190,12 @@ async def test_our_own_connection_replaces_nothing(tmp_path: Path) -> None:
     await log.aclose()
 
 
-DROPPED = ("DROP TRIGGER entries_stay", "DROP TRIGGER entries_are")
+DROPPED = (
+    "DROP TRIGGER entries_stay",
+    "DROP TRIGGER entries_are",
+    "DROP TRIGGER contents_stay",
+    "DROP TRIGGER contents_are",
+)
 ANEW = (
     "CREATE TRIGGER entries_stay BEFORE DELETE ON entries BEGIN SELECT 1; END",
     "CREATE TRIGGER entries_are BEFORE UPDATE ON entries BEGIN SELECT 1; END",
@@ -197,14 +206,14 @@ ANEW = (
     "statements, place, seq, told",
     [
         (
-            ["UPDATE entries SET data = replace(data, 'entry 3', 'entry 9') WHERE place = 3"],
+            ["UPDATE contents SET data = replace(data, 'entry 3', 'entry 9') WHERE place = 3"],
             3,
             3,
             "Entry 3 (number 3) was changed",
         ),
         (
             [
-                "UPDATE entries SET data = cast(replace(data, 'entry 3', 'entry 9') AS "
+                "UPDATE contents SET data = cast(replace(data, 'entry 3', 'entry 9') AS "
                 "BLOB) WHERE place = 3"
             ],
             3,
@@ -229,6 +238,33 @@ ANEW = (
             "missing at the end: there were 5, and 4 are left",
         ),
         (["DELETE FROM entries"], 1, 0, "there were 5, and 0 are left"),
+        (
+            ["UPDATE contents SET salt = x'' WHERE place = 2"],
+            2,
+            2,
+            "was changed",
+        ),
+        (
+            ["UPDATE contents SET salt = NULL, data = NULL WHERE place = 2"],
+            2,
+            2,
+            "has lost its content, and no entry says that its conversation was deleted",
+        ),
+        (
+            ["DELETE FROM contents WHERE place = 3"],
+            3,
+            3,
+            "was changed",
+        ),
+        (
+            [
+                "DELETE FROM contents WHERE place = 1",
+                "UPDATE entries SET data = x'' WHERE place = 1",
+            ],
+            1,
+            1,
+            "has lost its content",
+        ),
         (["UPDATE entries SET session = 't' WHERE place = 4"], 4, 4, "The search index of Entry"),
         (
             ["UPDATE entries SET kind = 'turnEnded' WHERE place = 4"],

@@ -45,6 +45,11 @@ class SessionTitles:
     """
 
     def __init__(self, rows: Iterable[SessionRow] = ()) -> None:
+        self._rows: dict[str, SessionRow] = {}
+        self.replace(rows)
+
+    def replace(self, rows: Iterable[SessionRow]) -> None:
+        """Replace all conversations by these."""
         self._rows = {row.id: row for row in reversed(list(rows))}
 
     def see(self, noted: LogEntry) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from typing import Protocol
 
 from ...fleet.event_bus import EventBus
@@ -11,6 +11,7 @@ from ...fleet.log import Log, SessionRow
 from ...fleet.log.interface import no_conversation
 from ..running_tasks import RunningTasks
 from .branches import Branch, Branches
+from .search import MOST_FOUND, FoundMessage, find_messages
 
 LONGEST_TITLE = 200
 """Characters of a title."""
@@ -60,7 +61,7 @@ class Conversations:
         self._tasks = tasks
         self._end = end
 
-    async def list(self) -> list[SessionRow]:
+    async def rows(self) -> Sequence[SessionRow]:
         """All conversations: the pinned ones first, each group by the person's last message.
 
         Raises:
@@ -135,11 +136,34 @@ class Conversations:
             (await self._branches.of(session, end)).until(end)
             self._branches.choose(session, end)
 
+    async def show(self, session: str, message: int) -> None:
+        """Choose the branch that has a message, unless the chosen one has it.
+
+        Raises:
+            Busy: The message is in another branch, and a turn runs.
+            LogError: The log cannot be read.
+            ValueError: There is no such conversation or message.
+        """
+        with_message = await self._branches.of(session, message)
+        chosen = await self._branches.of(session)
+        if all(entry.seq != message for entry in chosen.entries):
+            await self.switch(session, with_message.entries[-1].seq)
+
+    async def find(self, words: str, limit: int = MOST_FOUND) -> Sequence[FoundMessage]:
+        """The messages of all conversations that contain every word, newest first.
+
+        A word also stands for longer words that begin with it.
+
+        Raises:
+            LogError: The log cannot be read.
+        """
+        return await find_messages(self._journal, words, limit)
+
     async def _must_be_there(self, session: str) -> None:
-        if all(row.id != session for row in await self.list()):
+        if all(row.id != session for row in await self.rows()):
             raise no_conversation(session)
 
 
-def in_order(rows: list[SessionRow]) -> list[SessionRow]:
+def in_order(rows: Iterable[SessionRow]) -> list[SessionRow]:
     """The pinned conversations first, each group by the person's last message, newest first."""
     return sorted(rows, key=lambda row: (not row.pinned, -max(row.began, row.spoke)))

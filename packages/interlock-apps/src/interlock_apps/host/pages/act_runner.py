@@ -17,11 +17,10 @@ from ...web.app_sandbox import AppSandbox
 from ...web.page_site import ActError
 from ..attachments import AttachedFile
 from ..call_messages import GONE
-from ..spending import spending
 from . import acts as a
 from .acts import HostAct
+from .conversation_acts import ConversationActs
 from .excerpts import result_of, structured_page
-from .history import MOST_NOTES, read_turns, remark_of, without_bodies
 from .open_apps import OpenApps
 from .policy_view import changed_policy, policy_view
 from .setup_acts import SetupActs
@@ -60,7 +59,6 @@ class ActRunner:
         self._table: dict[type[HostAct], Callable[[Any], Awaitable[Any]]] = {
             a.SayAct: self._say,
             a.SayPromptAct: self._say_prompt,
-            a.RetryAct: self._retry,
             a.CancelAct: self._cancel,
             a.SteerAct: self._steer,
             a.RemoveFileAct: self._remove_file,
@@ -71,7 +69,6 @@ class ActRunner:
             a.ChooseModelAct: self._choose_model,
             a.OfferToolsAct: self._offer_tools,
             a.ContextAct: self._context,
-            a.OpenSessionAct: self._open,
             a.ResumeAct: self._resume,
             a.GiveAnswerAct: self._answer,
             a.GiveAnswersAct: self._answers,
@@ -109,6 +106,7 @@ class ActRunner:
             a.AppContextAct: self._app_context,
             a.CloseAppAct: self._close_app,
             **(SetupActs(setup).table if setup is not None else {}),
+            **ConversationActs(host, self._begin, self._session).table,
         }
 
     async def run(self, act: HostAct) -> Any:
@@ -142,9 +140,6 @@ class ActRunner:
             act.server, act.name, act.arguments, attach=act.attach
         )
         await self._begin(turn, act.session)
-
-    async def _retry(self, act: a.RetryAct) -> None:
-        await self._begin(self._session(act.session).retry(), act.session)
 
     async def _begin(self, turn: Any, session: str) -> None:
         """Run a turn in the background. An error before it starts is raised here; later ones become
@@ -220,31 +215,6 @@ class ActRunner:
 
     async def _context(self, act: a.ContextAct) -> Any:
         return plain(self._session(act.session).context())
-
-    async def _open(self, act: a.OpenSessionAct) -> Any:
-        live = act.session in self._host.sessions
-        if act.turns:
-            notes, first, earlier = await read_turns(
-                self._host.log, act.session, turns=act.turns, before=act.before
-            )
-            opened = {
-                "notes": [without_bodies(noted) for noted in notes],
-                "first": first,
-                "earlier": earlier,
-                "remark": await remark_of(self._host.log, act.session),
-                "live": live,
-            }
-            if act.before:
-                return opened
-            queued = self._host.sessions[act.session].queued if live else ()
-            return {
-                **opened,
-                "spent": plain(await spending(self._host.log, act.session)),
-                "queued": plain(queued),
-            }
-        await self._host.log.flush()
-        notes = await self._host.log.read(act.session, after=act.after, limit=MOST_NOTES)
-        return {"notes": [plain(noted) for noted in notes], "live": live}
 
     async def _resume(self, act: a.ResumeAct) -> Any:
         return {"session": (await self._host.resume(act.session)).id}

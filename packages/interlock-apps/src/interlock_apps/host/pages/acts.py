@@ -40,7 +40,58 @@ class SayPromptAct(HostAct, frozen=True, kw_only=True, tag="prompt"):
 
 
 class RetryAct(HostAct, frozen=True, kw_only=True, tag="retry"):
-    """Ask the model again after the last turn failed."""
+    """Ask the model again: after the last turn failed, or for a message, by its number."""
+
+    session: str
+    message: int = 0
+
+
+class EditMessageAct(HostAct, frozen=True, kw_only=True, tag="editMessage"):
+    """Replace the text of a message of the person, and send it, in a new branch."""
+
+    session: str
+    message: int
+    text: str
+
+
+class BranchAct(HostAct, frozen=True, kw_only=True, tag="branchAfter"):
+    """Go on after an earlier message, in a new branch."""
+
+    session: str
+    message: int
+
+
+class SwitchBranchAct(HostAct, frozen=True, kw_only=True, tag="switchBranch"):
+    """Go on after the last entry of another branch."""
+
+    session: str
+    end: int
+
+
+class ShowMessageAct(HostAct, frozen=True, kw_only=True, tag="showMessage"):
+    """Choose the branch that has a message."""
+
+    session: str
+    message: int
+
+
+class FindMessagesAct(HostAct, frozen=True, kw_only=True, tag="findMessages"):
+    """Search what was said in all conversations."""
+
+    words: str
+    limit: int = 50
+
+
+class ChangeSessionAct(HostAct, frozen=True, kw_only=True, tag="changeSession"):
+    """Rename a conversation, pin it to the top of the list, or unpin it; None: as before."""
+
+    session: str
+    title: str | None = None
+    pinned: bool | None = None
+
+
+class DeleteSessionAct(HostAct, frozen=True, kw_only=True, tag="deleteSession"):
+    """Erase a conversation from the log."""
 
     session: str
 
@@ -414,6 +465,13 @@ AnyAct = (
     SayAct
     | SayPromptAct
     | RetryAct
+    | EditMessageAct
+    | BranchAct
+    | SwitchBranchAct
+    | ShowMessageAct
+    | FindMessagesAct
+    | ChangeSessionAct
+    | DeleteSessionAct
     | CancelAct
     | SteerAct
     | RemoveFileAct

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...fleet.events import (
@@ -14,19 +14,22 @@ from ...fleet.events import (
     RuleRemembered,
     ServerState,
     SessionBegan,
+    SessionChanged,
+    SessionDeleted,
     SessionResumed,
     SettingsChanged,
     TurnEnded,
 )
-from ...fleet.log import SessionRow
+from ...fleet.log.session_titles import SessionTitles
+from ..conversations.conversations import in_order
 from .state import plain, state
 
 if TYPE_CHECKING:
     from ..app import Host
     from ..setup.host_setup import HostSetup
 
-MOST_PAST = 200
-"""Earlier conversations in the page's list."""
+MOST_LISTED = 500
+"""Conversations in the page's list."""
 # Events that change the state.
 STATEFUL = (
     FeaturesChanged,
@@ -36,6 +39,8 @@ STATEFUL = (
     RuleRemembered,
     PolicyEdited,
     SessionBegan,
+    SessionChanged,
+    SessionDeleted,
     SessionResumed,
     SettingsChanged,
     TurnEnded,
@@ -67,12 +72,12 @@ class HostFeed:
         self._demo = demo
         self._apps_origin = apps_origin
         self._setup = setup
-        self._past: Sequence[SessionRow] = ()  # as of the last connection of a page
+        self._listed = SessionTitles()
+        host.listen(self._listed.see)
 
     async def refresh(self) -> None:
         """Read the list of earlier conversations again."""
-        await self._host.log.flush()
-        self._past = (await self._host.log.sessions())[:MOST_PAST]
+        self._listed.replace(await self._host.conversations.rows())
 
     def listen(self, receive: Callable[[LogEntry], None]) -> Callable[[], None]:
         """See Feed."""
@@ -85,7 +90,7 @@ class HostFeed:
             title=self._title,
             demo=self._demo,
             apps_origin=self._apps_origin,
-            past=self._past,
+            listed=in_order(self._listed.rows())[:MOST_LISTED],
             setup=self._setup,
         )
 

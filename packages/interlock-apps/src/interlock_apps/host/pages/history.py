@@ -7,14 +7,27 @@ opened.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...fleet.events import CallEnded, LogEntry, ResultsGiven, TaskEnded
+from ...fleet.events import (
+    BranchChosen,
+    CallEnded,
+    LogEntry,
+    PersonSaid,
+    ResultsGiven,
+    TaskEnded,
+)
+from ...fleet.log.records import kind_of_type
+from ..conversations.branches import Fork
 from .excerpts import cut_value, size_of
 from .state import plain
 
 if TYPE_CHECKING:
     from ...fleet.log import Log
+    from ..app import Host
+
+CHOSEN = kind_of_type(BranchChosen)
 
 MOST_NOTES = 5_000
 """Events in one answer."""
@@ -23,6 +36,45 @@ MOST_BODY = 16_000
 MOST_BLOCKS = 20
 _MODELS = ("sessionBegan", "sessionResumed", "modelChosen")
 MOST_BLOCK = 500  # characters of JSON of a block of a result that is left out
+
+
+async def read_history(host: Host, session: str, *, turns: int, before: int) -> dict[str, Any]:
+    """What a page shows of a conversation: the last turns of its chosen branch, and its forks.
+
+    Args:
+        host: The host.
+        session: The conversation.
+        turns: How many turns.
+        before: Only turns before the entry with this number; 0 for the last ones.
+
+    Raises:
+        LogError: The log cannot be read.
+    """
+    forks: tuple[Fork, ...] = ()
+    # Reading all of a conversation takes a while, and most have one branch.
+    if await host.log.search(session=session, kinds=(CHOSEN,), limit=1):
+        branch = await host.conversations.branch(session)
+        notes, first, earlier = last_turns(branch.entries, turns=turns, before=before)
+        forks = branch.forks
+    else:
+        notes, first, earlier = await read_turns(host.log, session, turns=turns, before=before)
+    return {
+        "notes": [without_bodies(noted) for noted in notes],
+        "first": first,
+        "earlier": earlier,
+        "remark": await remark_of(host.log, session),
+        "forks": plain(forks),
+    }
+
+
+def last_turns(
+    entries: Sequence[LogEntry], *, turns: int, before: int
+) -> tuple[list[LogEntry], int, bool]:
+    """The last turns of a branch; see `read_turns`."""
+    kept = [noted for noted in entries if not before or noted.seq < before]
+    said = [noted.seq for noted in kept if isinstance(noted.event, PersonSaid)]
+    first = said[-turns] if len(said) > turns else 0
+    return [noted for noted in kept if noted.seq >= first], first, first > 0
 
 
 async def read_turns(

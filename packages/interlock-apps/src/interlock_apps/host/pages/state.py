@@ -110,14 +110,13 @@ def state(
     title: str,
     demo: str,
     apps_origin: str,
-    past: Sequence[SessionRow] = (),
+    listed: Sequence[SessionRow] = (),
     setup: HostSetup | None = None,
 ) -> dict[str, Any]:
     """The whole state of the host, which the page's modules read.
 
-    `past` are the earlier conversations in the log.
+    `listed` are the conversations in the log.
     """
-    began = {row.id: row.began for row in past}
     by_server: dict[str, list[ServerTool]] = {}
     for item in host.toolbox.items:
         by_server.setdefault(item.server, []).append(item)
@@ -134,41 +133,7 @@ def state(
             }
             for m in host.models.values()
         ],
-        "sessions": [
-            *(
-                {
-                    "id": s.id,
-                    "title": s.title,
-                    "model": s.model.name,
-                    "remark": s.model.facts.remark,
-                    "effort": s.effort,
-                    "running": s.running,
-                    "began": began.get(s.id),
-                    "past": False,
-                    "consent": plain(s.consent.state()),
-                    "changedFiles": sum(len(files) for files in host.copies.changed(s.id).values()),
-                    "sampling": {
-                        server: {"requests": left.requests, "tokens": left.tokens}
-                        for server, left in host.sampling(s.id).items()
-                    },
-                }
-                for s in host.sessions.values()
-            ),
-            *(
-                {
-                    "id": row.id,
-                    "title": row.title,
-                    "model": row.model,
-                    "remark": "",
-                    "effort": "",
-                    "running": False,
-                    "began": row.began,
-                    "past": True,
-                }
-                for row in past
-                if row.id not in host.sessions
-            ),
-        ],
+        "sessions": _sessions(host, listed),
         "servers": [
             _server(host, server, by_server.get(server, [])) for server in host.hub.servers
         ],
@@ -181,6 +146,55 @@ def state(
         "policyFile": "" if host.rules.file is None else str(host.rules.file.path),
         "mode": host.consents.mode,
         "setup": None if setup is None else setup.state(),
+    }
+
+
+def _sessions(host: Host, listed: Sequence[SessionRow]) -> list[dict[str, Any]]:
+    """The conversations of this host, then those of earlier runs."""
+    rows = {row.id: row for row in listed}
+    open = [
+        {
+            "id": s.id,
+            "title": s.title,
+            "model": s.model.name,
+            "remark": s.model.facts.remark,
+            "running": s.running,
+            "effort": s.effort,
+            "past": False,
+            "consent": plain(s.consent.state()),
+            "changedFiles": sum(len(files) for files in host.copies.changed(s.id).values()),
+            "sampling": {
+                server: {"requests": left.requests, "tokens": left.tokens}
+                for server, left in host.sampling(s.id).items()
+            },
+            **(_listed(rows[s.id]) if s.id in rows else {}),
+        }
+        for s in host.sessions.values()
+    ]
+    past = [
+        {
+            "id": row.id,
+            "title": row.title,
+            "model": row.model,
+            "remark": "",
+            "effort": "",
+            "running": False,
+            "past": True,
+            **_listed(row),
+        }
+        for row in listed
+        if row.id not in host.sessions
+    ]
+    return [*open, *past]
+
+
+def _listed(row: SessionRow) -> dict[str, Any]:
+    """What only the log knows of a conversation."""
+    return {
+        "began": row.began,
+        "spoke": row.spoke,
+        "pinned": row.pinned,
+        "project": row.project,
     }
 
 

@@ -16,6 +16,7 @@ import { AuditPanel } from "./audit.js";
 import { Commands } from "./commands.js";
 import { Composer, stop } from "./composer.js";
 import { Conversation, Welcome } from "./conversation.js";
+import { DeleteTalk } from "./conversation-list.js";
 import { looks, next } from "../kit/looks.js";
 import { barred, failures, line } from "../kit/net.js";
 import { CallByHand, RootsPanel, RulesPanel, ServerPanel, Side } from "./panels.js";
@@ -51,6 +52,7 @@ const OVERLAYS = {
   prompts: Prompts,
   resources: Resources,
   call: CallByHand,
+  deleteTalk: DeleteTalk,
 };
 const PANELS = {
   server: ["Server", ServerPanel],

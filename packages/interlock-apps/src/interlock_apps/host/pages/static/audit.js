@@ -26,6 +26,9 @@ const KINDS = {
   sessionResumed: ["talk", "Resumed"],
   modelChosen: ["talk", "Model chosen"],
   toolOfferChosen: ["tool", "Tools chosen"],
+  sessionChanged: ["edit", "Conversation changed"],
+  sessionDeleted: ["trash", "Conversation deleted"],
+  branchChosen: ["branch", "Branch chosen"],
   personSaid: ["talk", "You said"],
   messageQueued: ["wait", "Message queued"],
   messageUnqueued: ["cross", "Queued message removed"],
@@ -64,6 +67,12 @@ function summary(event) {
   switch (event.type) {
     case "sessionBegan":
       return `${event.title} · ${event.model}`;
+    case "sessionChanged":
+      return event.title ?? (event.pinned ? "pinned" : "no longer pinned");
+    case "sessionDeleted":
+      return `${event.conversation}: ${several(event.entries, "entry", "entries")} erased`;
+    case "branchChosen":
+      return `goes on after the entry ${event.after}`;
     case "personSaid":
       return event.prompt
         ? `/${event.prompt} of ${event.server}`

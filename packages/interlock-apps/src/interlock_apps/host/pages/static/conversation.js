@@ -24,8 +24,9 @@ import { splitAtMarkers } from "./untrusted-text.js";
 import { Markdown } from "../kit/markdown.js";
 import { applyMode } from "./modes.js";
 import { dollars } from "./meter.js";
+import { AnswerActions, EditMessage, EmptyBranch, SaidActions } from "./message-actions.js";
 import { Question } from "./question.js";
-import { follow, useItemWindow } from "./item-window.js";
+import { follow, revealItem, useItemWindow } from "./item-window.js";
 import { barred, reachable } from "../kit/net.js";
 import {
   attempt,
@@ -35,6 +36,7 @@ import {
   isLive,
   open,
   overlay,
+  seek,
   servers,
   sessions,
   talk,
@@ -46,8 +48,18 @@ const FILE = "io.interlock/file";
 const fileOf = (block) => (block.block ?? block)._meta?.[FILE];
 const list = (content) => (Array.isArray(content) ? content : [content]);
 
-/** The person's message, or the prompt they chose. */
+/** The person's message with its actions, or a box to edit it. */
 function SaidItem({ item }) {
+  const [editing, setEditing] = useState(false);
+  if (editing) return html`<${EditMessage} item=${item} onDone=${() => setEditing(false)} />`;
+  return html`
+    <${Said} item=${item} />
+    <${SaidActions} item=${item} onEdit=${() => setEditing(true)} />
+  `;
+}
+
+/** The person's message, or the prompt they chose. */
+function Said({ item }) {
   const { messages = [], attached = [], server, prompt, arguments: values = {} } = item.event;
   const beside = new Set(attached.map((one) => one.uri));
   const given = new Map(attached.map((one) => [one, /** @type {string[]} */ ([])]));
@@ -260,6 +272,7 @@ function ModelItem({ item }) {
             `)
       }
     </article>
+    ${done && (text || others.length > 0) && html`<${AnswerActions} item=${item} />`}
   `;
 }
 
@@ -423,7 +436,12 @@ function element(item) {
 const Item = ({ item }) => {
   const Kind = KINDS[item.kind];
   return html`
-    <div class=${`item item-${item.kind}`} role="listitem" data-item=${item.key}>
+    <div
+      class=${`item item-${item.kind}`}
+      role="listitem"
+      data-item=${item.key}
+      data-message=${item.seq || undefined}
+    >
       <${Kind} item=${item} />
     </div>
   `;
@@ -435,6 +453,14 @@ const Item = ({ item }) => {
  */
 function Items({ items, first, last }) {
   return items.value.slice(first, last).map(element);
+}
+
+/** Scroll to a message, and read earlier turns until it is there. @param {any} of @param {number} message */
+async function showMessage(of, message) {
+  seek.value = null;
+  while (of.first.value > message && (await of.loadEarlier()) > 0);
+  const item = of.items.value.find((/** @type {any} */ one) => one.seq === message);
+  if (item) revealItem(of, item);
 }
 
 /** @param {{id: string}} props */
@@ -480,6 +506,10 @@ export function Conversation({ id }) {
     moved();
   };
   const loaded = shown.loaded.value;
+  const sought = seek.value?.session === id && loaded === "yes" ? seek.value.message : 0;
+  useLayoutEffect(() => {
+    if (sought) showMessage(shown, sought);
+  }, [sought]);
   const empty = !shown.items.value.length;
   return html`
     <div class="log-frame">
@@ -507,6 +537,7 @@ export function Conversation({ id }) {
             html`<p class="quiet center">Scroll up for earlier messages.</p>`
           }
           <${Items} items=${shown.items} first=${first} last=${last} />
+          <${EmptyBranch} session=${id} />
         </div>
       </div>
       ${

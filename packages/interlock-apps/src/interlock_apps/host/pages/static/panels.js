@@ -15,9 +15,9 @@ import {
   useRef,
   useState,
   visible,
-  when,
 } from "../kit/kit.js";
 import { Annotations } from "./asked-calls.js";
+import { Conversations } from "./conversation-list.js";
 import { ArgumentsEditor } from "../kit/fields.js";
 import { act, reachable } from "../kit/net.js";
 import { BROKEN, Dot, STATES, stateOf } from "./server-state.js";
@@ -678,60 +678,9 @@ function PanelButton({ name, icon, words }) {
   `;
 }
 
-function Conversations() {
-  return html`
-    <div class="side-part">
-      <div class="side-head">
-        <h2 id="talks">Conversations</h2>
-      </div>
-      <button
-        type="button"
-        class=${cls("side-row new", !current.value && "is-current")}
-        aria-current=${current.value ? undefined : "page"}
-        onClick=${() => open("")}
-      >
-        <${Icon} name="plus" />
-        <span>New conversation</span>
-      </button>
-      <ul aria-labelledby="talks">
-        ${sessions.value.map(
-          (one) => html`
-            <li key=${one.id}>
-              <${ConversationRow} one=${one} />
-            </li>
-          `,
-        )}
-      </ul>
-    </div>
-  `;
-}
-
-function ConversationRow({ one }) {
-  const shown = one.id === current.value;
-  const about = [one.began ? when(one.began) : "", visible(one.model ?? "")]
-    .filter(Boolean)
-    .join(" · ");
-  return html`
-    <button
-      type="button"
-      class=${cls("side-row", shown && "is-current")}
-      aria-current=${shown ? "page" : undefined}
-      onClick=${() => open(one.id)}
-    >
-      <span class="grow">
-        <span class="side-title">
-          <${Say} text=${one.title || "Untitled"} />
-        </span>
-        <span class="side-about">${about}</span>
-      </span>
-      ${one.running && html`<span class="dots" role="img" aria-label="running"></span>`}
-    </button>
-  `;
-}
-
 function Servers() {
   return html`
-    <div class="side-part">
+    <div class="side-part side-servers">
       <div class="side-head">
         <h2 id="servers">Servers</h2>
       </div>

@@ -35,6 +35,8 @@ export const setup = signal(/** @type {any} */ (null));
 export const spoken = signal("");
 /** The open conversation; "" for a new one. */
 export const current = signal("");
+/** The message that is scrolled into view once its conversation is shown. */
+export const seek = signal(/** @type {{session: string, message: number} | null} */ (null));
 /** Attachments of the next message in the open conversation. */
 export const attached = signal(/** @type {{server: string, uri: string, title: string}[]} */ ([]));
 /**
@@ -129,6 +131,11 @@ export class Talk {
     this.request = signal(/** @type {any} */ (null));
     /** What the turns took so far. */
     this.spent = signal({ ...NOTHING });
+    /**
+     * The places where the conversation goes on in several ways, each by the number of the entry
+     * with which the shown way begins; 0 if nothing follows yet.
+     */
+    this.forks = signal(/** @type {Map<number, {chosen: number, ends: number[]}>} */ (new Map()));
     this.last = 0;
     /** The number of the first entry of the log that is here; 0 for all of the conversation. */
     this.first = signal(0);
@@ -137,6 +144,8 @@ export class Talk {
     this.reading = false;
     /** Events of calls that began in earlier turns, by call. @type {Map<string, any[]>} */
     this.orphans = new Map();
+    /** The number of the entry that is being processed. */
+    this.now = 0;
     this.calls = /** @type {Map<string, any>} */ (new Map());
     this.asked = /** @type {Map<string, any>} */ (new Map());
     /** The items of calls that are asked about together. */
@@ -174,7 +183,7 @@ export class Talk {
     this.loaded.value = "loading";
     this.held = [];
     try {
-      const { notes, first, earlier, remark, spent, queued } = await act("openSession", {
+      const { notes, first, earlier, remark, spent, queued, forks } = await act("openSession", {
         session: this.id,
         turns: TURNS,
       });
@@ -192,6 +201,7 @@ export class Talk {
         // The turns above are only the last ones: the host knows the rest.
         this.spent.value = spent;
         this.queue.value = queued;
+        this.forks.value = new Map(forks.map((fork) => [fork.at, fork]));
         this.loaded.value = "yes";
         for (const noted of held) this.take(noted);
         const listed = sessions.value.find((session) => session.id === this.id);
@@ -292,12 +302,23 @@ export class Talk {
   take({ seq, at, event }) {
     if (seq && seq <= this.last) return;
     if (seq) this.last = seq;
+    this.now = seq;
     const how = TAKE[event.type];
     if (how) how(this, event, at);
   }
 
   add(item) {
     item.key = key();
+    item.talk = this.id;
+    item.begin = this.now;
+    item.seq = this.now;
+    const empty = this.forks.value.get(0);
+    if (empty && !this.into && ["said", "model"].includes(item.kind)) {
+      // The first message of a new branch.
+      const forks = new Map(this.forks.value);
+      forks.delete(0);
+      this.forks.value = forks.set(item.begin, empty);
+    }
     if (this.into) this.into.push(item);
     else this.items.value = [...this.items.value, item];
     return item;
@@ -449,6 +470,7 @@ const TAKE = {
   modelSaid: (talk, event, at) => {
     const item = talk.piece(at, event.step, event.model);
     talk.finish();
+    item.seq = talk.now;
     item.text.value = texts(event.result.content);
     item.result.value = event.result;
     item.usage.value = event.usage ?? null;
@@ -458,6 +480,9 @@ const TAKE = {
     talk.finish();
     talk.failure = event.words;
     talk.add({ kind: "failed", at, event });
+  },
+  branchChosen: (talk) => {
+    talk.load();
   },
   trimmed: (talk, event, at) => talk.add({ kind: "trimmed", at, event }),
   turnEnded: (talk, event, at) => {
@@ -634,8 +659,10 @@ const HOST = {
       one.id === event.session ? { ...one, model, effort, remark } : one,
     );
   },
-  personSaid: (event) => {
-    runs(event.session, true);
+  personSaid: (event, { at }) => {
+    sessions.value = sessions.value.map((one) =>
+      one.id === event.session ? { ...one, running: true, spoke: at } : one,
+    );
     entitle(
       event.session,
       event.prompt
@@ -645,6 +672,20 @@ const HOST = {
             .map((message) => withoutMarked(texts(message.content)))
             .find(Boolean),
     );
+  },
+  sessionChanged: ({ session, title, pinned }) => {
+    sessions.value = sessions.value.map((one) =>
+      one.id === session
+        ? { ...one, title: title ?? one.title, pinned: pinned ?? one.pinned }
+        : one,
+    );
+  },
+  sessionDeleted: ({ conversation }) => {
+    sessions.value = sessions.value.filter((one) => one.id !== conversation);
+    talks.delete(conversation);
+    drafts.delete(conversation);
+    setAside.delete(conversation);
+    if (current.value === conversation) open("");
   },
   taskGiven: (event) => runs(event.session, true),
   turnEnded: (event) => {
