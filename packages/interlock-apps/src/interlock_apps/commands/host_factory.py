@@ -34,9 +34,9 @@ from interlock.tape import Recorder, TapeError
 from interlock.watching import file_changes, stamps
 
 from ..demo.planner import Planner
-from ..fleet.events import Notice
+from ..fleet.events import Notice, SessionBegan
 from ..fleet.hub import HubOptions, KnownRevisions
-from ..fleet.log import BodyLimits, SqliteLog
+from ..fleet.log import BodyLimits, LogError, MemoryLog, SqliteLog, read_export
 from ..fleet.policy import Policy, Rule
 from ..fleet.policy_file import PolicyFile
 from ..fleet.rulebook import BadPolicy, load_policy, read_rules, write_rules
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from ..host.setup.host_setup import HostSetup
 
 EVERY = 1.0  # seconds between two checks of the configuration
+MOST_REPLAYED = 1_000_000  # entries of a replayed file
+MOST_REPLAYED_BYTES = 1024 * 1024 * 1024
 PATIENCE = 10.0  # seconds to wait while another host writes
 
 
@@ -117,6 +119,35 @@ def host_of(
             task_wait=task_wait,
             tracing=_tracing(),
         ),
+    )
+
+
+def replay_host(path: Path, given: HostCommandOptions) -> Host:
+    """Build a host that shows the conversations of an exported log.
+
+    It has the servers and models that the options name, if any, and writes to no log.
+
+    Raises click.UsageError for a file that cannot be read, or that has no conversation.
+    """
+    log = MemoryLog(redact=given.secrets, most=MOST_REPLAYED, most_bytes=MOST_REPLAYED_BYTES)
+    try:
+        with path.open("rb") as lines:
+            entries = list(read_export(lines))
+    except (OSError, LogError) as bad:
+        raise click.UsageError(f"{path} cannot be replayed: {bad}") from None
+    if not any(isinstance(noted.event, SessionBegan) for noted in entries):
+        raise click.UsageError(f"There is no conversation in {path}.")
+    log.load(entries)
+    named = given.models or given.models_file is not None
+    return Host(
+        config_of(given) if given.configs else (),
+        models=(
+            models_of(given.models_file, given.models, local={"planner": Planner}) if named else ()
+        ),
+        policy=policy_of(given),
+        log=log,
+        roots={"": given.roots} if given.roots else {},
+        secrets=given.secrets,
     )
 
 

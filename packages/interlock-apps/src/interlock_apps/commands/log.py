@@ -18,6 +18,11 @@ from interlock.cli.user_folder import user_folder
 from ..fleet.events import LogEntry, SessionDeleted
 from ..fleet.log import LogError, SqliteLog, Tampered, read_anchors
 from ..fleet.log.anchors import line_of, write_anchor
+from ..host.conversations.branches import MOST_ENTRIES
+from ..host.conversations.html_export import to_html
+from ..host.conversations.markdown_export import to_markdown
+from ..host.conversations.transcript import Transcript, transcript_of
+from ..host.replay import Replay
 
 WORDS = """\b
 Exit codes:
@@ -26,6 +31,7 @@ Exit codes:
   2    wrong usage, or there is no log yet
   3    the log was changed (--verify)
 """
+READABLE = {".md": to_markdown, ".html": to_html}
 _SHOWN = 160  # characters of an entry in one line
 
 
@@ -64,7 +70,10 @@ _SHOWN = 160  # characters of an entry in one line
     "--export",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write everything as lines of JSON to this file; - for standard output.",
+    help=(
+        "Write everything as lines of JSON to this file; - for standard output. With --session, "
+        "a name that ends with .md or .html gets the conversation for readers."
+    ),
 )
 @click.option(
     "--verify", is_flag=True, help="Verify that no entry of the log was changed or removed."
@@ -94,6 +103,7 @@ def log(
     interlock log flight barcelona --kind callEnded
     interlock log --sessions
     interlock log --session s1a2b3c4 --export trip.jsonl
+    interlock log --session s1a2b3c4 --export trip.html
     interlock log --delete s1a2b3c4
     interlock log --anchor /media/stick/log-anchors.jsonl
     interlock log --verify --anchor /media/stick/log-anchors.jsonl
@@ -163,6 +173,15 @@ async def _anchor(kept: SqliteLog, path: Path) -> int:
 
 
 async def _export(kept: SqliteLog, path: Path, session: str | None) -> int:
+    if session is not None and (make := READABLE.get(path.suffix)) is not None:
+        text = make(await _transcript(kept, session))
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            _write(file, text.encode("utf-8", "replace"))
+        finally:
+            os.close(file)
+        note(f"The conversation is in {path}.")
+        return exits.OK
     if str(path) == "-":
         await kept.export(lambda line: click.echo(line, nl=False), session)
         return exits.OK
@@ -173,6 +192,11 @@ async def _export(kept: SqliteLog, path: Path, session: str | None) -> int:
         os.close(file)
     note(f"{count} entries in {path}.")
     return exits.OK
+
+
+async def _transcript(kept: SqliteLog, session: str) -> Transcript:
+    replay = Replay(await kept.read(session, limit=MOST_ENTRIES), session)
+    return transcript_of(replay.branch, replay.title)
 
 
 def _write(file: int, line: bytes) -> None:

@@ -18,7 +18,7 @@ from interlock.cli.screen import note
 from ..fleet.log import LogError
 from ..host.app import Host
 from ..host.control import HostSocket
-from .host_factory import follow, host_of, setup_of
+from .host_factory import follow, host_of, replay_host, setup_of
 from .need_web import need_web
 from .options import given_of, with_host_options
 from .running_hosts import print_address, print_runs, sockets_folder
@@ -65,8 +65,23 @@ AGAIN = "run `interlock host --new-address`: it prints another one."
         "[this folder, or one above]"
     ),
 )
+@click.option(
+    "--replay",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help=(
+        "Show the conversations of an exported log. Nothing is written to your log; --config and "
+        "--model are only needed to continue a conversation."
+    ),
+)
 def host(
-    port: int, opens: bool, new_address: bool, runs: bool, folder: Path | None, **options: Any
+    port: int,
+    opens: bool,
+    new_address: bool,
+    runs: bool,
+    folder: Path | None,
+    replay: Path | None,
+    **options: Any,
 ) -> None:
     """Use a model with servers, in the browser.
 
@@ -78,6 +93,7 @@ def host(
     interlock host
     interlock host --config .mcp.json --model anthropic:claude-sonnet-4-5
     interlock host -c servers.json -m openai:llama3@http://localhost:11434/v1 --open
+    interlock host --replay trip.jsonl
     """
     if folder is not None and not (new_address or runs):
         raise click.UsageError("Give --folder together with --new-address or --runs.")
@@ -89,6 +105,10 @@ def host(
         return
     need_web()
     given = given_of(options)
+    if replay is not None:
+        note = f"Recorded conversations from {replay.name}. Nothing here is written to your log."
+        run_pages(replay_host(replay, given), port=port, opens=opens, demo=note)
+        return
     made = host_of(given, empty=True)
     run_pages(
         made,

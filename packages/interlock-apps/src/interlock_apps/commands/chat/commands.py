@@ -14,13 +14,15 @@ from typing import Any, Protocol
 from rich.text import Text
 
 from interlock import InterlockError
-from interlock.cli.screen import shown as seen
 
+from ...fleet.events import TurnEnded
 from ...fleet.rule_text import in_words
 from ...host.app import Host
 from ...host.attachments import AttachedFile, check_file, size_in_words
 from ...host.consent import MODES, Bounds
 from ...host.session import Session
+from . import conversation_commands
+from .conversation_commands import CommandError
 from .event_printer import EventPrinter, counts, dollars
 from .focus import LeaveChat, TerminalFocus
 from .output import TerminalOutput, in_line
@@ -35,7 +37,6 @@ COMMANDS = {
     "model": "the model in use; /model NAME [EFFORT] selects another, also in mid-conversation",
     "context": "what the model sees; /context auto|all|search chooses how it gets tools",
     "attach": "attach files to the next message: /attach FILE ...; /attach none removes them",
-    "retry": "ask the model again after it gave no answer",
     "roots": "folders that servers may work in (roots); /roots add|remove FOLDER [SERVER]",
     "mode": "which calls run without a question; /mode ask|read|plan, /mode bounds calls=20",
     "undo": "the calls that ran, and files that can be restored; /undo N restores file N",
@@ -47,10 +48,8 @@ COMMANDS = {
     "read": "a resource; /read @SERVER:URI",
     "timeline": "what each turn did, and how long it took; /timeline N for the last N turns",
     "log": "search the log; /log WORDS",
-    "export": "write the log as lines of JSON; /export FILE",
-    "sessions": "list all conversations",
-    "resume": "continue an earlier conversation; /resume ID",
-    "new": "start a new conversation",
+    "export": "write this conversation to FILE.md or FILE.html, or the log as lines of JSON",
+    **conversation_commands.COMMANDS,
     "quit": "leave",
 }
 MOST_LINES = 40
@@ -76,13 +75,13 @@ class ChatActions(Protocol):
         """Print a resource."""
         ...
 
-    async def retry(self) -> None:
-        """Ask the model again after the last turn failed."""
+    async def turn(self, turn: Awaitable[TurnEnded]) -> None:
+        """Run a turn, and print it."""
         ...
 
-
-class CommandError(Exception):
-    """The line is not a valid command; the message says what to type."""
+    def write(self, text: str) -> None:
+        """Put a text into the next input line."""
+        ...
 
 
 class Commands:
@@ -93,7 +92,12 @@ class Commands:
         self._host = talk.host
         self._terminal = talk.terminal
         self._table: dict[str, Callable[[str], Awaitable[None]]] = {
-            name: getattr(self, f"_{name}") for name in COMMANDS
+            **{
+                name: getattr(self, f"_{name}")
+                for name in COMMANDS
+                if name not in conversation_commands.COMMANDS
+            },
+            **conversation_commands.ConversationCommands(talk).table,
         }
 
     async def do(self, name: str, rest: str) -> None:
@@ -481,6 +485,16 @@ class Commands:
         if not rest:
             raise CommandError("/export FILE")
         path = await asyncio.to_thread(Path(rest).expanduser)
+        if path.suffix in (".md", ".html"):
+            conversations = self._host.conversations
+            make = conversations.to_html if path.suffix == ".html" else conversations.to_markdown
+            text = await make(self._talk.session.id)
+            with await asyncio.to_thread(
+                path.open, "x", encoding="utf-8", errors="replace"
+            ) as file:
+                file.write(text)
+            self._terminal.note(f"The conversation is in {path}.")
+            return
         await self._host.log.flush()
         with await asyncio.to_thread(path.open, "xb") as file:  # never overwrites a file
 
@@ -489,31 +503,6 @@ class Commands:
 
             count = await self._host.log.export(write)
         self._terminal.note(f"{count} entries in {path}.")
-
-    async def _sessions(self, rest: str) -> None:
-        await self._host.log.flush()
-        for row in (await self._host.log.sessions())[:MOST_LINES]:
-            when = time.strftime("%d.%m.%Y %H:%M", time.localtime(row.began))
-            mark = "❯" if row.id == self._talk.session.id else " "
-            self._terminal.note(
-                f"{mark} {row.id}  {when}  {row.model}  {row.turns} turns  {seen(row.title)}"
-            )
-
-    async def _resume(self, rest: str) -> None:
-        if not rest:
-            raise CommandError("/resume ID; /sessions lists them.")
-        known = {row.id for row in await self._host.log.sessions()}
-        if rest not in known:
-            raise CommandError(
-                f"There is no conversation {in_line(rest, 60)}; /sessions lists them."
-            )
-        self._talk.begin(await self._host.resume(rest))
-
-    async def _new(self, rest: str) -> None:
-        self._talk.begin(self._host.session(model=self._talk.session.model.name))
-
-    async def _retry(self, rest: str) -> None:
-        await self._talk.retry()
 
     async def _quit(self, rest: str) -> None:
         raise LeaveChat

@@ -31,8 +31,9 @@ from ...fleet.log import LogError
 from ...host.app import Host
 from ...host.attachments import AttachedFile
 from ...host.session import Session
-from .commands import COMMANDS, CommandError, Commands
+from .commands import COMMANDS, Commands
 from .completion import PAUSE, LineCompleter, ValueCompleter
+from .conversation_commands import CommandError
 from .dialogs import Asker
 from .event_printer import EventPrinter
 from .focus import KeyChoice, LeaveChat, QuestionAbandoned, TerminalFocus
@@ -267,7 +268,7 @@ class ChatRepl:
         attach = await self._expanded(speech.attached)
         files = self.files
         self.files = []
-        await self._turn(self.session.say(speech.text, attach=attach, files=files))
+        await self.turn(self.session.say(speech.text, attach=attach, files=files))
 
     def _steer(self, text: str) -> None:
         """Give the model a line at its next step; without a turn it is kept for the next line."""
@@ -286,9 +287,9 @@ class ChatRepl:
         else:
             self.terminal.note(f"+ {in_line(text, 200)} (for the model's next step)")
 
-    async def retry(self) -> None:
-        """Ask the model again after the last turn failed."""
-        await self._turn(self.session.retry())
+    def write(self, text: str) -> None:
+        """Put a text into the next input line."""
+        self._typed = text
 
     async def _prompt(self, call: PromptCall) -> None:
         """Ask for missing arguments, show the prompt's messages, and send them."""
@@ -311,7 +312,7 @@ class ChatRepl:
                 self.terminal.note(f"  @ {each.server}: {each.uri}")
             key = await self.front.idle(lambda: self.front.key(_PREVIEW))
             if key == "y":
-                await self._turn(
+                await self.turn(
                     self.session.prompt(call.server, call.prompt.name, given, attach=attach)
                 )
                 return
@@ -423,7 +424,8 @@ class ChatRepl:
             whole.append(each)
         return whole
 
-    async def _turn(self, turn: Any) -> None:
+    async def turn(self, turn: Any) -> None:
+        """Run a turn to its end; Ctrl-C cancels it."""
         task: asyncio.Task[TurnEnded] = asyncio.create_task(turn)
 
         async def wait() -> TurnEnded:

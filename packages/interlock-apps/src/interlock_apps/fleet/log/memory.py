@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from interlock.redaction import Redact
 
@@ -53,6 +53,10 @@ class MemoryLog:
             return LogEntry(seq=0, at=self._clock(), event=event)
         self._last += 1
         noted = LogEntry(seq=self._last, at=self._clock(), event=event)
+        self._keep(noted)
+        return noted
+
+    def _keep(self, noted: LogEntry) -> None:
         row = records.row(records.encode(noted), self._redact)
         self._rows.append(row)
         self._bytes += len(row.data) + len(row.text)
@@ -61,7 +65,12 @@ class MemoryLog:
         ):
             gone = self._rows.popleft()
             self._bytes -= len(gone.data) + len(gone.text)
-        return noted
+
+    def load(self, entries: Iterable[LogEntry]) -> None:
+        """Add entries of another log, with their numbers and times, before anything is noted."""
+        for noted in entries:
+            self._keep(noted)
+            self._last = max(self._last, noted.seq)
 
     async def flush(self) -> None:
         """See Log."""

@@ -11,7 +11,10 @@ from ...fleet.log import Log, SessionRow
 from ...fleet.log.interface import no_conversation
 from ..running_tasks import RunningTasks
 from .branches import Branch, Branches
+from .html_export import to_html
+from .markdown_export import to_markdown
 from .search import MOST_FOUND, FoundMessage, find_messages
+from .transcript import Transcript, transcript_of
 
 LONGEST_TITLE = 200
 """Characters of a title."""
@@ -158,6 +161,29 @@ class Conversations:
             LogError: The log cannot be read.
         """
         return await find_messages(self._journal, words, limit)
+
+    async def to_markdown(self, session: str) -> str:
+        """The chosen branch of a conversation as Markdown, with untrusted texts inert.
+
+        Raises:
+            LogError: The log cannot be read.
+            ValueError: There is no such conversation.
+        """
+        return to_markdown(await self._transcript(session))
+
+    async def to_html(self, session: str) -> str:
+        """The chosen branch of a conversation as one HTML file that loads nothing.
+
+        Raises:
+            LogError: The log cannot be read.
+            ValueError: There is no such conversation.
+        """
+        return to_html(await self._transcript(session))
+
+    async def _transcript(self, session: str) -> Transcript:
+        branch = await self._branches.of(session)
+        title = next((row.title for row in await self.rows() if row.id == session), "")
+        return transcript_of(branch, title)
 
     async def _must_be_there(self, session: str) -> None:
         if all(row.id != session for row in await self.rows()):

@@ -9,6 +9,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from interlock import InterlockError
+
 from ...web.app_policy import DECLARED
 from ...web.app_sandbox import AppSandbox
 from ...web.page_guard import PageGuard
@@ -76,6 +78,7 @@ class HostSite(PageSite):
             routes=[
                 Route("/api/log.jsonl", self._export),
                 Route("/api/file", self._upload, methods=["POST"]),
+                Route("/api/conversation.{form:str}", self._export_conversation),
             ],
         )
 
@@ -128,6 +131,28 @@ class HostSite(PageSite):
             "content-disposition": f'attachment; filename="{name}"' if plain else "attachment"
         }
         return StreamingResponse(_each(pieces), media_type="application/jsonl", headers=headers)
+
+    async def _export_conversation(self, request: Request) -> Response:
+        """A conversation as a file for readers: Markdown or HTML."""
+        session = request.query_params.get("session", "")
+        conversations = self.host.conversations
+        forms = {
+            "md": ("text/markdown", conversations.to_markdown),
+            "html": ("text/html", conversations.to_html),
+        }
+        media_type, export = forms.get(request.path_params["form"], ("", None))
+        if export is None:
+            return Response("There is no such form of a conversation.", 404)
+        try:
+            text = await export(session)
+        except (InterlockError, ValueError) as bad:
+            return Response(str(bad), 404, media_type="text/plain")
+        name = f"conversation-{session}.{request.path_params['form']}"
+        return Response(
+            text,
+            media_type=media_type,
+            headers={"content-disposition": f'attachment; filename="{name}"'},
+        )
 
 
 async def _each(pieces: list[bytes]) -> AsyncIterator[bytes]:

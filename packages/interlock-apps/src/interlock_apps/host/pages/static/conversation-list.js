@@ -148,6 +148,11 @@ function Row({ one }) {
   `;
 }
 
+/** @param {string} form @param {string} id */
+const exported = (form, id) => `api/conversation.${form}?session=${encodeURIComponent(id)}`;
+/** @param {string} id */
+const exportedLog = (id) => `api/log.jsonl?session=${encodeURIComponent(id)}`;
+
 /** What can be done with a conversation. @param {any} one @param {() => void} rename */
 function entries(one, rename) {
   const change = (changes) => () => attempt("changeSession", { session: one.id, ...changes });
@@ -156,6 +161,9 @@ function entries(one, rename) {
     one.pinned
       ? { icon: "pin", title: "Unpin", take: change({ pinned: false }) }
       : { icon: "pin", title: "Pin to the top", take: change({ pinned: true }) },
+    { icon: "out", title: "Export as Markdown", href: exported("md", one.id) },
+    { icon: "out", title: "Export as HTML", href: exported("html", one.id) },
+    { icon: "out", title: "Export for replay", href: exportedLog(one.id) },
     {
       icon: "trash",
       title: "Delete",
