@@ -489,10 +489,8 @@ class Commands:
             conversations = self._host.conversations
             make = conversations.to_html if path.suffix == ".html" else conversations.to_markdown
             text = await make(self._talk.session.id)
-            with await asyncio.to_thread(
-                path.open, "x", encoding="utf-8", errors="replace"
-            ) as file:
-                file.write(text)
+            with await asyncio.to_thread(path.open, "xb") as file:
+                file.write(text.encode("utf-8", "replace"))
             self._terminal.note(f"The conversation is in {path}.")
             return
         await self._host.log.flush()

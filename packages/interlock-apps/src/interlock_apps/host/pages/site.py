@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
@@ -147,10 +148,11 @@ class HostSite(PageSite):
             text = await export(session)
         except (InterlockError, ValueError) as bad:
             return Response(str(bad), 404, media_type="text/plain")
-        name = f"conversation-{session}.{request.path_params['form']}"
+        form = request.path_params["form"]
+        name = f"conversation-{re.sub(r'[^A-Za-z0-9]', '', session)}.{form}"
         return Response(
-            text,
-            media_type=media_type,
+            text.encode("utf-8", "replace"),
+            media_type=f"{media_type}; charset=utf-8",
             headers={"content-disposition": f'attachment; filename="{name}"'},
         )
 
