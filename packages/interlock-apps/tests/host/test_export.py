@@ -1,4 +1,4 @@
-"""Conversations as files for readers: nothing that a model or a server wrote does anything there."""
+"""Conversations as files for readers: what a model or a server wrote does nothing there."""
 
 from __future__ import annotations
 

@@ -41,6 +41,7 @@ from ..fleet.policy import Policy, Rule
 from ..fleet.policy_file import PolicyFile
 from ..fleet.rulebook import BadPolicy, load_policy, read_rules, write_rules
 from ..host.app import Host
+from ..host.conversations.projects import BadProject, Projects, load_project
 from ..host.loop.budget import Budget
 from ..host.options import DISCOVERY, TASK_WAIT, HostOptions
 from .approvals import open_approvals
@@ -102,6 +103,7 @@ def host_of(
         ),
         roots={"": given.roots} if given.roots else {},
         secrets=given.secrets,
+        projects=projects_of(given),
         options=HostOptions(
             budget=Budget(steps=given.steps) if given.steps is not None else Budget(),
             discovery=DISCOVERY if given.discovery is None else given.discovery,
@@ -315,6 +317,22 @@ def policy_of(given: HostCommandOptions) -> Policy:
         return load_policy(given.policy_file)
     except BadPolicy as bad:
         raise click.UsageError(str(bad)) from None
+
+
+def projects_of(given: HostCommandOptions) -> Projects:
+    """The projects of the settings folder, and the one of --project.
+
+    Raises click.UsageError if that one cannot be used.
+    """
+    folder = this_machine().settings / "interlock" / "projects"
+    named = given.project or ""
+    file = Path(named) if named.endswith(".toml") else None
+    try:
+        if file is None:
+            return Projects(folder=folder, chosen=named)
+        return Projects(folder=folder, files=(file,), chosen=load_project(file).name)
+    except BadProject as bad:
+        raise click.UsageError(f"--project: {bad}") from None
 
 
 def saved_rules(path: Path) -> Sequence[Rule]:

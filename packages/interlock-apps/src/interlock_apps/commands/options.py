@@ -60,6 +60,14 @@ HOST_OPTIONS = (
         "--trust", multiple=True, metavar="ID", help="Trust what this server says about its tools."
     ),
     click.option(
+        "--project",
+        metavar="NAME",
+        help=(
+            "The project of new conversations: one of the folder projects in your settings "
+            "folder, or the file of a project."
+        ),
+    ),
+    click.option(
         "--root",
         "roots",
         multiple=True,
@@ -159,6 +167,7 @@ class HostCommandOptions(Struct, kw_only=True):
     record: Path | None = None
     steps: int | None = None
     discovery: float | None = None
+    project: str | None = None
     answers: dict[str, str] = {}
     places: dict[str, Path] = {}
     paths: tuple[Path, ...] = ()

@@ -433,6 +433,12 @@ class RootsChanged(Event, frozen=True, kw_only=True, tag="rootsChanged"):
     folders: dict[str, tuple[str, ...]]
 
 
+class ProjectsChanged(Event, frozen=True, kw_only=True, tag="projectsChanged"):
+    """The projects have changed; a user interface reads them again."""
+
+    kept: ClassVar[bool] = False
+
+
 class RuleRemembered(Event, frozen=True, kw_only=True, tag="ruleRemembered"):
     """An answer of the person was remembered as a rule; the rule is plain data."""
 
@@ -556,6 +562,7 @@ AnyEvent = (
     | ResourceUpdated
     | Pinned
     | RootsChanged
+    | ProjectsChanged
     | RuleRemembered
     | PolicyEdited
     | ModeChanged

@@ -104,6 +104,20 @@ class Verdict(Struct, frozen=True, kw_only=True, rename="camel"):
     bounded: bool = False
 
 
+class ConversationRules(Struct, frozen=True):
+    """Rules of a conversation, in addition to those of the policy.
+
+    `default` replaces the policy's default; None: it does not.
+    """
+
+    rules: tuple[Rule, ...] = ()
+    review: tuple[Rule, ...] = ()
+    default: Choice | None = None
+
+
+_NO_MORE = ConversationRules()
+
+
 class Policy:
     """The rules, in no order: the strictest matching rule decides.
 
@@ -130,6 +144,11 @@ class Policy:
         self.log_required = log_required
         self._always: list[Rule] = []
         self._session: list[Rule] = []
+        self._of_conversations: dict[str, ConversationRules] = {}
+
+    def assign(self, session: str, more: ConversationRules) -> None:
+        """Add rules to those that apply to a conversation, until `end`."""
+        self._of_conversations[session] = more
 
     def judge(
         self,
@@ -150,8 +169,9 @@ class Policy:
         def fits(rule: Rule) -> bool | None:
             return _fits(rule, server, tool, given, trusted, session, requester)
 
-        review = any(fits(rule) is not False for rule in self.review)
-        written = [(rule, fits(rule)) for rule in self.rules]
+        more = self._of_conversations.get(session, _NO_MORE)
+        review = any(fits(rule) is not False for rule in (*self.review, *more.review))
+        written = [(rule, fits(rule)) for rule in (*self.rules, *more.rules)]
         learned = [(rule, fits(rule)) for rule in (*self._session, *self._always)]
         for rule, fit in (*written, *learned):
             if rule.decision == "deny" and fit:
@@ -174,13 +194,14 @@ class Policy:
                 why="The tool is read-only, according to a server that you trust.",
                 review=review,
             )
-        asks = self.default == "ask"
+        default = more.default or self.default
+        asks = default == "ask"
         why = {
             "ask": "No rule decides this.",
             "allow": "No rule denies this.",
             "deny": "No rule allows this.",
-        }[self.default]
-        return Verdict(decision=self.default, why=why, review=review, may_remember=asks)
+        }[default]
+        return Verdict(decision=default, why=why, review=review, may_remember=asks)
 
     def narrower(
         self,
@@ -297,6 +318,7 @@ class Policy:
     def end(self, session: str) -> None:
         """Drop the rules remembered for a conversation that has ended."""
         self._session = [rule for rule in self._session if not session or rule.session != session]
+        self._of_conversations.pop(session, None)
 
 
 def rule_for(
@@ -418,6 +440,7 @@ __all__ = [
     "BadPattern",
     "CALLER_CONDITIONS",
     "Choice",
+    "ConversationRules",
     "NOBODY",
     "Policy",
     "Requester",

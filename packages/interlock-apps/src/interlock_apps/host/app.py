@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from interlock import __version__
+from interlock import Unreachable, __version__
 from interlock.configs import Changes, Config, Entry
 from interlock.models.interface import Model
 from interlock.redaction import Redactor
@@ -27,6 +27,7 @@ from ..fleet.events import (
     LogEntry,
     ModelChosen,
     Notice,
+    ProjectsChanged,
     RootsChanged,
     SessionBegan,
     SessionResumed,
@@ -37,7 +38,7 @@ from ..fleet.hub import Hub, ManagedServer
 from ..fleet.hub.hub import DEFAULT_WAIT
 from ..fleet.log import Log, MemoryLog
 from ..fleet.pins import Pins
-from ..fleet.policy import Policy, Rule
+from ..fleet.policy import ConversationRules, Policy, Rule
 from ..fleet.questions import AnyQuestion, NotAnswered, UserInterface
 from ..fleet.toolbox import Toolbox
 from ..fleet.tracing import AgentTracing
@@ -52,6 +53,7 @@ from .consent import Consents, Taint
 from .conversations.branches import Branches
 from .conversations.conversations import Conversations
 from .done_calls import DoneCall, DoneCalls
+from .conversations.projects import Project, Projects
 from .feature_approvals import FeatureApprovals
 from .file_copies import FileCopies
 from .fleet_owner import FleetOwner
@@ -96,6 +98,7 @@ class Host:
         secrets: Removes secrets from user interfaces and the log (`SqliteLog(...,
             redact=secrets)`). The secrets of the entries are added to it.
         extensions: Extensions declared to every server, by id.
+        projects: The projects that conversations can belong to.
         options: Limits and rules of the host.
 
     Attributes:
@@ -114,6 +117,7 @@ class Host:
         roots: Mapping[str, Sequence[str | Path]] = {},
         secrets: Redactor | None = None,
         extensions: Mapping[str, JSONObject] = {},
+        projects: Projects | None = None,
         options: HostOptions = HostOptions(),  # noqa: B008 - a frozen value
     ) -> None:
         self.options = options
@@ -124,6 +128,7 @@ class Host:
         self.sessions: dict[str, Session] = {}
         self.messages = CallMessages()
         """The last messages of the servers, by call."""
+        self.projects = projects or Projects()
         self._secrets = secrets or Redactor()
         self._add_secrets(self.config)
         self.log = log or MemoryLog(redact=self._secrets)
@@ -240,6 +245,7 @@ class Host:
         self.events.listen(judge_again)
         self._runs = Runs(self.sessions, self.prompter.open)
         self.events.listen(self._runs.receive)
+        self.projects.changed = lambda: self.publish(ProjectsChanged())
 
     # -- start and end ---------------------------------------------------------------------------
 
@@ -268,6 +274,8 @@ class Host:
         self.log.publish = self.publish
         await self.log.open()
         self._publish_problems(self.config)
+        for words in self.projects.problems:
+            self.publish(Notice(level="warning", words=words))
         try:
             await self.tasks.take_up(self.log)
             await self.hub.open(wait)
@@ -352,20 +360,32 @@ class Host:
 
     # -- conversations -----------------------------------------------------------------------------
 
-    def session(self, *, model: str = "", title: str = "", effort: str = "") -> Session:
+    def session(
+        self,
+        *,
+        model: str = "",
+        title: str = "",
+        effort: str = "",
+        project: str | None = None,
+    ) -> Session:
         """Start a conversation.
 
         Args:
             model: The name of its model; "": the first one.
             effort: The effort of the model's reasoning; "": the provider's default.
             title: Its title; "": made from the person's first message.
+            project: The name of its project; "": none; None: the chosen one of `projects`.
 
         Raises:
-            ValueError: There is no such model, or it does not have this effort.
+            ValueError: There is no such model or project, or the model does not have this effort.
         """
         chosen = self.model(model)
-        session = Session(self._services, f"s{token_hex(4)}", chosen, title, effort=effort)
+        belongs = self._project(self.projects.chosen if project is None else project)
+        session = Session(
+            self._services, f"s{token_hex(4)}", chosen, title, effort=effort, project=belongs
+        )
         self.sessions[session.id] = session
+        self._apply_project(session)
         self.publish(
             SessionBegan(
                 session=session.id,
@@ -373,6 +393,7 @@ class Host:
                 model=chosen.name,
                 remark=chosen.facts.remark,
                 by=__version__,
+                project=belongs.name if belongs is not None else "",
             )
         )
         if effort:
@@ -422,7 +443,7 @@ class Host:
 
         Raises:
             LogError: It cannot be read.
-            ValueError: There is no model.
+            ValueError: There is no model, or its project is gone.
         """
         if session in self.sessions:
             return self.sessions[session]
@@ -431,6 +452,7 @@ class Host:
         if session in self.sessions:
             return self.sessions[session]  # another caller has resumed it in the meantime
         model = self.models.get(replay.model.name) or self.model("")
+        project = self._project(replay.project)
         self.consents.of(session).restore_taint(_taint_of(replay.all_events))
         found = self.sessions[session] = Session(
             self._services,
@@ -442,7 +464,9 @@ class Host:
             queued=replay.queued,
             effort=replay.effort if replay.effort in model.facts.efforts else "",
             offer=replay.offer,
+            project=project,
         )
+        self._apply_project(found)
         self.publish(SessionResumed(session=session, model=model.name, remark=model.facts.remark))
         for ended in replay.tasks:
             found.take_task(ended)
@@ -495,6 +519,30 @@ class Host:
             if question.session == session:
                 ended = NotAnswered(words="The conversation has ended.")
                 self.prompter.withdraw(question.id, ended)
+
+    def _project(self, name: str) -> Project | None:
+        """The project of a name; None for "". Without it, its rules would be missing."""
+        if not name:
+            return None
+        if (project := self.projects.all.get(name)) is None:
+            raise ValueError(f"There is no project {name}. Create it again to continue.")
+        return project
+
+    def _apply_project(self, session: Session) -> None:
+        """Apply the rules of a conversation's project, and offer its folders to its servers."""
+        project = session.project
+        if project is None:
+            return
+        self.policy.assign(
+            session.id, ConversationRules(project.rules, project.review, project.default)
+        )
+        for folder in project.folders:
+            for server in ("",) if project.servers is None else project.servers:
+                try:
+                    self.grant(Path(folder).expanduser(), server)
+                except (Unreachable, ValueError, OSError) as bad:
+                    words = f"The project {project.name} has a folder that cannot be used: {bad}"
+                    self.publish(Notice(level="warning", words=words))
 
     def model(self, name: str = "") -> Model:
         """Return a model by its name; "" for the first one. Raises ValueError if there is none."""

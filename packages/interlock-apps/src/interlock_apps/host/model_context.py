@@ -15,6 +15,7 @@ from ..fleet import threat_scan
 from ..fleet.toolbox import ServerTool, Toolbox
 from .call_plans import PLAN_FIRST
 from .consent import ConversationConsent
+from .conversations.projects import Project
 from .feature_approvals import FeatureApprovals
 from .loaded_skills import LoadedSkills
 from .loop import builtin_tools, tokens
@@ -95,6 +96,7 @@ class ModelContextBuilder:
         marker: UntrustedTextMarker,
         discovery: float,
         consent: ConversationConsent,
+        project: Project | None = None,
     ) -> None:
         self._consent = consent
         self._toolbox = toolbox
@@ -103,6 +105,7 @@ class ModelContextBuilder:
         self._marker = marker
         self._discovery = discovery
         self.offer: ToolOffer = "auto"
+        self._project = project
         self._version = -1
         self._tools: tuple[Tool, ...] = ()
         self._size = 0
@@ -117,7 +120,7 @@ class ModelContextBuilder:
             self._tools = tuple(
                 _for_model(item)
                 for item in self._toolbox.items
-                if item.for_model and not item.blocked
+                if item.for_model and not item.blocked and self._offers(item.server)
             )
             self._size = tokens.of_tools(self._tools)
         if self.offer == "auto":
@@ -175,15 +178,21 @@ class ModelContextBuilder:
         return [
             _for_model(item)
             for item in self._toolbox.search(words, limit)
-            if item.for_model and not item.blocked
+            if item.for_model and not item.blocked and self._offers(item.server)
         ]
+
+    def _offers(self, server: str) -> bool:
+        """Whether the project of the conversation has a server."""
+        return self._project is None or self._project.offers(server)
 
     def _system(self) -> str:
         parts = [self._marker.system]
         if self._consent.mode == "plan":
             parts.append(PLAN_FIRST)
+        if self._project is not None and self._project.instructions.strip():
+            parts.append(f"Instructions of the user:\n{self._project.instructions.strip()}")
         for server, text in self._features.instructions.items():
-            if text:
+            if text and self._offers(server):
                 parts.append(
                     self._marker.wrap(
                         threat_scan.clean(text)[:MOST_INSTRUCTIONS], f"instructions of {server}"
@@ -196,6 +205,8 @@ class ModelContextBuilder:
         """The listed skills, described by their entries, each server's between its own marks."""
         lines: dict[str, list[str]] = {}
         for server, entry in self._skills.listed():
+            if not self._offers(server):
+                continue
             words = threat_scan.clean(f"{entry.name}: {entry.description}")[:MOST_ABOUT_A_SKILL]
             lines.setdefault(server, []).append(f"{threat_scan.clean(entry.uri)} - {words}")
         listed = []

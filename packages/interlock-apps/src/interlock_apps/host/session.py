@@ -39,6 +39,7 @@ from .call_request import CallRequest
 from .calls import ToolCalls
 from .consent import Bounds, Consents, ConversationConsent, Mode
 from .conversations.branches import Branch, Branches
+from .conversations.projects import Project
 from .feature_approvals import FeatureApprovals
 from .loaded_skills import LoadedSkills
 from .loop import builtin_tools, parallelism, tokens
@@ -91,6 +92,7 @@ class Session:
         id: Its id.
         title: Its title.
         model: Its model, with the chosen effort; `choose_model` changes it.
+        project: Its project, or None.
         messages: All of its messages.
         consent: What the user has decided for it; see `mode` and `bounds`.
     """
@@ -107,10 +109,12 @@ class Session:
         queued: Sequence[MessageQueued] = (),
         effort: str = "",
         offer: ToolOffer = "auto",
+        project: Project | None = None,
     ) -> None:
         self.id = id
         self.title = title
         self.model = with_effort(model, effort)
+        self.project = project
         self.messages: list[SamplingMessage] = list(messages)
         self.consent: ConversationConsent = services.consents.of(id)
         self._services = services
@@ -130,6 +134,7 @@ class Session:
             self._marker,
             services.discovery,
             self.consent,
+            project,
         )
         self._context.offer = offer
         services.skills.resumed(id, self.messages)
@@ -767,8 +772,11 @@ class Session:
                 return self._renderer.refusal(use.id, "`arguments` must be an object.")
         self._calls += 1
         call = f"{self.id}.{self._calls}"
+        server = str(arguments.get("server", ""))
+        if name in builtin_tools.OF_SERVERS and not self._offers(server):
+            return self._unknown(use, call, arguments, f"There is no server {server}.")
         if name in builtin_tools.OF_SERVERS:
-            item = ServerTool(name=name, server=str(arguments.get("server", "")), tool=_OWN[name])
+            item = ServerTool(name=name, server=server, tool=_OWN[name])
             return CallRequest(call=call, session=self.id, item=item, arguments=arguments)
         try:
             item = self._services.toolbox.find(name)
@@ -776,9 +784,15 @@ class Session:
             if server := self._services.uncallable.stopped_server(name):
                 return self._stopped_server(use, call, name, arguments, server)
             return self._unknown(use, call, arguments, str(bad))
+        if not self._offers(item.server):
+            return self._unknown(use, call, arguments, f"There is no tool {name}.")
         if not item.for_model:
             return self._unknown(use, call, arguments, f"{name} is not for models to call.")
         return CallRequest(call=call, session=self.id, item=item, arguments=arguments)
+
+    def _offers(self, server: str) -> bool:
+        """Whether the project of the conversation has a server."""
+        return self.project is None or self.project.offers(server)
 
     async def _called(self, use: ToolUse, wanted: CallRequest) -> ToolResultContent:
         item = wanted.item

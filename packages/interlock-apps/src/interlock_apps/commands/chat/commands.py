@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from rich.text import Text
 
 from interlock import InterlockError
+from interlock.cli.screen import shown as seen
 
 from ...fleet.events import TurnEnded
 from ...fleet.rule_text import in_words

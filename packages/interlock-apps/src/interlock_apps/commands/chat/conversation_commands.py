@@ -20,6 +20,7 @@ COMMANDS = {
     "sessions": "list all conversations",
     "resume": "continue an earlier conversation; /resume ID",
     "new": "start a new conversation",
+    "project": "the projects; /project NAME starts a conversation in one, /project - in none",
     "rename": "give this conversation another title; /rename TITLE",
     "pin": "keep this conversation at the top of the list, or no longer",
     "delete": "erase a conversation from the log; /delete ID",
@@ -50,6 +51,7 @@ class ConversationCommands:
             "sessions": self._sessions,
             "resume": self._resume,
             "new": self._new,
+            "project": self._project,
             "rename": self._rename,
             "pin": self._pin,
             "delete": self._delete,
@@ -80,7 +82,26 @@ class ConversationCommands:
         self._talk.begin(await self._host.resume(rest))
 
     async def _new(self, rest: str) -> None:
-        self._talk.begin(self._host.session(model=self._talk.session.model.name))
+        now = self._talk.session
+        project = now.project.name if now.project is not None else ""
+        self._talk.begin(self._host.session(model=now.model.name, project=project))
+
+    async def _project(self, rest: str) -> None:
+        projects = self._host.projects.all
+        if rest:
+            if rest != "-" and rest not in projects:
+                raise CommandError(f"There is no project {in_line(rest, 60)}.")
+            model = self._talk.session.model.name
+            name = "" if rest == "-" else rest
+            self._talk.begin(self._host.session(model=model, project=name))
+            return
+        now = self._talk.session.project
+        for project in projects.values():
+            mark = "❯" if now is not None and project.name == now.name else " "
+            servers = "all servers" if project.servers is None else ", ".join(project.servers)
+            self._terminal.note(f"{mark} {in_line(project.name, 60)}  {in_line(servers)}")
+        if not projects:
+            self._terminal.note("There are no projects.")
 
     async def _rename(self, rest: str) -> None:
         if not rest:

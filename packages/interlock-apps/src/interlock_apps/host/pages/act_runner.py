@@ -203,7 +203,9 @@ class ActRunner:
         await self._host.tasks.cancel(act.call)
 
     async def _new(self, act: a.NewSessionAct) -> Any:
-        session = self._host.session(model=act.model, title=act.title, effort=act.effort)
+        session = self._host.session(
+            model=act.model, title=act.title, effort=act.effort, project=act.project
+        )
         return {"session": session.id}
 
     async def _choose_model(self, act: a.ChooseModelAct) -> None:

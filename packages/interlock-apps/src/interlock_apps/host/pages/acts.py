@@ -149,6 +149,33 @@ class NewSessionAct(HostAct, frozen=True, kw_only=True, tag="newSession"):
     model: str = ""
     effort: str = ""
     title: str = ""
+    project: str | None = None
+
+
+class ReadProjectAct(HostAct, frozen=True, kw_only=True, tag="readProject"):
+    """Return the text of a project's file, and the part of it with the rules."""
+
+    name: str
+
+
+class SaveProjectAct(HostAct, frozen=True, kw_only=True, tag="saveProject"):
+    """Write a project to its file, or to a new one.
+
+    `was` is the name that it had; "" for a new one. `servers`: None for all.
+    """
+
+    name: str
+    was: str = ""
+    instructions: str = ""
+    servers: tuple[str, ...] | None = None
+    folders: tuple[str, ...] = ()
+    rules: str = ""
+
+
+class RemoveProjectAct(HostAct, frozen=True, kw_only=True, tag="removeProject"):
+    """Remove the file of a project."""
+
+    name: str
 
 
 class ChooseModelAct(HostAct, frozen=True, kw_only=True, tag="chooseModel"):
@@ -482,6 +509,9 @@ AnyAct = (
     | ChooseModelAct
     | OfferToolsAct
     | ContextAct
+    | ReadProjectAct
+    | SaveProjectAct
+    | RemoveProjectAct
     | OpenSessionAct
     | ResumeAct
     | GiveAnswerAct

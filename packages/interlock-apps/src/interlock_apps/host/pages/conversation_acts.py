@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from ...web.page_site import ActError
+from ..conversations.projects import Project, rules_text
 from ..spending import spending
 from . import acts as a
 from .history import MOST_NOTES, read_history
@@ -43,6 +44,9 @@ class ConversationActs:
             a.FindMessagesAct: self._find,
             a.ChangeSessionAct: self._change,
             a.DeleteSessionAct: self._delete,
+            a.ReadProjectAct: self._read_project,
+            a.SaveProjectAct: self._save_project,
+            a.RemoveProjectAct: self._remove_project,
         }
 
     async def _open(self, act: a.OpenSessionAct) -> Any:
@@ -91,6 +95,23 @@ class ConversationActs:
             await self._host.conversations.rename(act.session, act.title)
         if act.pinned is not None:
             await self._host.conversations.pin(act.session, act.pinned)
+
+    async def _read_project(self, act: a.ReadProjectAct) -> Any:
+        text = self._host.projects.text(act.name)
+        return {"text": text, "rules": rules_text(text)}
+
+    async def _save_project(self, act: a.SaveProjectAct) -> Any:
+        project = Project(
+            name=act.name.strip(),
+            instructions=act.instructions,
+            servers=act.servers,
+            folders=act.folders,
+        )
+        saved = self._host.projects.save(project, act.rules, act.was)
+        return {"name": saved.name, "file": str(saved.source)}
+
+    async def _remove_project(self, act: a.RemoveProjectAct) -> None:
+        self._host.projects.remove(act.name)
 
     async def _delete(self, act: a.DeleteSessionAct) -> None:
         await self._host.conversations.delete(act.session)

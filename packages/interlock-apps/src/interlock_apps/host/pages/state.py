@@ -138,6 +138,17 @@ def state(
             _server(host, server, by_server.get(server, [])) for server in host.hub.servers
         ],
         "questions": [plain(question) for question in host.questions.values()],
+        "projects": [
+            {
+                "name": project.name,
+                "instructions": project.instructions,
+                "servers": project.servers,
+                "folders": project.folders,
+                "file": str(project.source) if project.source is not None else "",
+            }
+            for project in host.projects.all.values()
+        ],
+        "project": host.projects.chosen,
         "roots": {server: list(folders) for server, folders in host.roots.granted.items()},
         "rules": [
             {**plain(rule), "id": rule_id(rule), "words": in_words(rule)}

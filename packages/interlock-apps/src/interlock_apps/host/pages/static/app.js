@@ -20,6 +20,7 @@ import { DeleteTalk } from "./conversation-list.js";
 import { looks, next } from "../kit/looks.js";
 import { barred, failures, line } from "../kit/net.js";
 import { CallByHand, RootsPanel, RulesPanel, ServerPanel, Side } from "./panels.js";
+import { ProjectDialog } from "./projects.js";
 import { Prompts } from "./prompts.js";
 import { Question } from "./question.js";
 import { Resources } from "./resources.js";
@@ -53,6 +54,7 @@ const OVERLAYS = {
   resources: Resources,
   call: CallByHand,
   deleteTalk: DeleteTalk,
+  project: ProjectDialog,
 };
 const PANELS = {
   server: ["Server", ServerPanel],

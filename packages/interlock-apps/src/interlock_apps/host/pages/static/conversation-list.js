@@ -18,7 +18,8 @@ import {
 } from "../kit/kit.js";
 import { act } from "../kit/net.js";
 import { Menu } from "./menu.js";
-import { attempt, current, open, overlay, seek, sessions } from "./store.js";
+import { ProjectChoice } from "./projects.js";
+import { attempt, current, open, overlay, project, seek, sessions } from "./store.js";
 
 const PAUSE = 200;
 const DAY = 86_400_000;
@@ -64,6 +65,7 @@ export function Conversations() {
       <div class="side-head">
         <h2 id="talks">Conversations</h2>
       </div>
+      <${ProjectChoice} />
       <button
         type="button"
         class=${cls("side-row new", !current.value && "is-current")}
@@ -96,9 +98,12 @@ export function Conversations() {
 }
 
 function Listed() {
+  const listed = sessions.value.filter(
+    (one) => !project.value || one.project === project.value || one.id === current.value,
+  );
   return html`
     <div role="list" aria-labelledby="talks" class="talk-groups">
-      ${grouped(sessions.value, new Date()).map(
+      ${grouped(listed, new Date()).map(
         ([name, all]) => html`
           <div key=${name} role="listitem">
             <h3 class="talk-group">${name}</h3>

@@ -36,6 +36,7 @@ import {
   isLive,
   open,
   overlay,
+  project,
   seek,
   servers,
   sessions,
@@ -660,12 +661,20 @@ export function Welcome() {
 export async function speak(act, body, model = "", effort = "") {
   let session = isLive(current.value) ? current.value : "";
   if (!session) {
-    const begun = await attempt("newSession", { model, effort });
+    const begun = await attempt("newSession", { model, effort, project: project.value });
     if (!begun) return false;
     session = begun.session;
     if (!sessions.value.some((one) => one.id === session))
       sessions.value = [
-        { id: session, title: "", model, effort, running: false, began: Date.now() / 1000 },
+        {
+          id: session,
+          title: "",
+          model,
+          effort,
+          running: false,
+          began: Date.now() / 1000,
+          project: project.value,
+        },
         ...sessions.value,
       ];
     const before = current.value;

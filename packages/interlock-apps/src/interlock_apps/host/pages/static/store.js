@@ -35,6 +35,15 @@ export const setup = signal(/** @type {any} */ (null));
 export const spoken = signal("");
 /** The open conversation; "" for a new one. */
 export const current = signal("");
+/** The projects, and the chosen one: its conversations are listed, and new ones belong to it. */
+export const projects = signal(/** @type {any[]} */ ([]));
+export const project = signal("");
+let projectChosen = false;
+/** @param {string} name */
+export function chooseProject(name) {
+  projectChosen = true;
+  project.value = name;
+}
 /** The message that is scrolled into view once its conversation is shown. */
 export const seek = signal(/** @type {{session: string, message: number} | null} */ (null));
 /** Attachments of the next message in the open conversation. */
@@ -647,6 +656,7 @@ const HOST = {
         title: event.title || listed?.title || "",
         model: event.model,
         began: at,
+        project: event.project ?? "",
       },
       ...sessions.value.filter((one) => one !== listed),
     ];
@@ -830,6 +840,10 @@ function show(state, fresh) {
     consents.value = Object.fromEntries(live.map((one) => [one.id, one.consent]));
     samplings.value = Object.fromEntries(live.map((one) => [one.id, one.sampling]));
     changedFiles.value = Object.fromEntries(live.map((one) => [one.id, one.changedFiles]));
+    projects.value = state.projects ?? [];
+    if (!projectChosen) project.value = state.project ?? "";
+    if (project.value && !projects.value.some((one) => one.name === project.value))
+      project.value = "";
     appsOrigin.value = state.appsOrigin ?? "";
     setup.value = state.setup ?? null;
     questions.value = new Map((state.questions ?? []).map((question) => [question.id, question]));
