@@ -23,6 +23,7 @@ from interlock.types import ImageContent
 from interlock_apps.fleet.log import SqliteLog
 from interlock_apps.fleet.policy import Policy
 from interlock_apps.fleet.questions import Filled, FormQuestion
+from interlock_apps.host.conversations.projects import Project, Projects
 from interlock_servers.everything.samples import png
 from tests.commands.seated import seated
 from tests.host.scene import texts_of
@@ -380,3 +381,52 @@ except click.ClickException as bad:
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
     )
     assert "pip install 'interlock[host]'" in done.stdout
+
+
+async def test_conversations_are_kept_in_order_and_changed(tmp_path: Path) -> None:
+    """/rename, /pin, /find, /messages, /edit, /retry, /branch, /branches, /export, /delete and
+    /project.
+    """
+    answers = ("Rome is warm.", "Oslo is cold.", "Very cold.", "Take gloves.", "In none.")
+    log = SqliteLog(tmp_path / "log.db")
+    projects = Projects([Project(name="Trips", servers=())])
+    async with seated({}, *answers, log=log, projects=projects) as seat:
+        await seat.answer("❯", "How is Rome?\r")
+        await seat.see("Rome is warm.")
+        page = tmp_path / "rome.html"
+        for line, shown in (
+            ("/rename Cities of the world", "❯"),
+            ("/pin", "Pinned."),
+            ("/sessions", "1 turns  pinned  Cities of the world"),
+            ("/find warm", "model: Rome is warm"),
+            ("/find nothing", "Nothing was found"),
+            ("/messages", "1 you: How is Rome"),
+            ("/edit 2", "your own messages"),
+            ("/edit 9", "/edit N"),
+            ("/edit 1 How is Oslo?", "Oslo is cold."),
+            ("/retry 2", "Very cold."),
+            ("/branches", "At message 1: branch 2 of 2"),
+            ("/branches 2 1", "Oslo is cold."),
+            ("/branch 2", "goes on after message 2"),
+            ("What now?", "Take gloves."),
+            (f"/export {page}", "The conversation is in"),
+            ("/project", "Trips"),
+            ("/project Work", "There is no project Work"),
+            ("/project Trips", "You talk with"),
+            ("/new", "You talk with"),
+            ("hello", "In none."),
+        ):
+            await seat.answer("❯", f"{line}\r")
+            await seat.see(shown)
+        assert seat.talk.session.project is not None
+        first = next(iter(seat.host.sessions))
+        await seat.answer("❯", "/edit 1\r")
+        await seat.see("/edit 1 hello")
+        await seat.type("\x15/delete\r")
+        await seat.see("/delete ID")
+        await seat.answer("❯", f"/delete {first}\r")
+        await seat.see("is erased")
+        await seat.answer("❯", f"/resume {first}\r")
+        await seat.see("There is no conversation")
+        await seat.leave()
+    assert "Take gloves." in page.read_text(encoding="utf-8")

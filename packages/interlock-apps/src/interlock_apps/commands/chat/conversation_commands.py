@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from interlock.cli.screen import shown as seen
 
-from ...fleet.events import LogEntry, ModelSaid, PersonSaid
+from ...fleet.events import LogEntry, PersonSaid
 from ...host.conversations.branches import Branch, Fork
 from ...host.conversations.search import said_text
 from .output import in_line
@@ -149,7 +149,7 @@ class ConversationCommands:
     async def _messages(self, rest: str) -> None:
         branch = await self._chosen()
         forks = _forks(branch)
-        for number, entry in enumerate(_messages(branch), 1):
+        for number, entry in enumerate(branch.messages, 1):
             who = "you" if isinstance(entry.event, PersonSaid) else "model"
             text = in_line(said_text(entry.event), _SHOWN) or "(only calls)"
             fork = forks.get(entry.seq)
@@ -181,7 +181,7 @@ class ConversationCommands:
         branch = await self._chosen()
         words = rest.split()
         if not words:
-            numbers = {entry.seq: number for number, entry in enumerate(_messages(branch), 1)}
+            numbers = {entry.seq: number for number, entry in enumerate(branch.messages, 1)}
             for message, fork in _forks(branch).items():
                 where = f"At message {numbers[message]}" if message else "At the end"
                 self._terminal.note(f"{where}: branch {fork.chosen + 1} of {len(fork.ends)}")
@@ -202,14 +202,10 @@ class ConversationCommands:
         return await self._host.conversations.branch(self._talk.session.id)
 
     async def _message(self, number: str, usage: str) -> LogEntry:
-        messages = _messages(await self._chosen())
+        messages = (await self._chosen()).messages
         if not (number.isdecimal() and 1 <= int(number) <= len(messages)):
             raise CommandError(usage)
         return messages[int(number) - 1]
-
-
-def _messages(branch: Branch) -> list[LogEntry]:
-    return [e for e in branch.entries if isinstance(e.event, PersonSaid | ModelSaid)]
 
 
 def _forks(branch: Branch) -> dict[int, Fork]:
@@ -217,7 +213,7 @@ def _forks(branch: Branch) -> dict[int, Fork]:
 
     An answer begins where the model was asked, before its message.
     """
-    messages = _messages(branch)
+    messages = branch.messages
     found: dict[int, Fork] = {}
     for fork in branch.forks:
         after = (each.seq for each in messages if fork.at and each.seq >= fork.at)

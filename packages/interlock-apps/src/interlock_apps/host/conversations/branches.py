@@ -57,6 +57,11 @@ class Branch(Struct, frozen=True):
         """The events of the entries."""
         return tuple(entry.event for entry in self.entries)
 
+    @property
+    def messages(self) -> tuple[LogEntry, ...]:
+        """The entries of messages, of the person and of models."""
+        return tuple(entry for entry in self.entries if isinstance(entry.event, _MESSAGES))
+
     def entry(self, number: int) -> LogEntry:
         """A message of the person or the model, by its number.
 

@@ -36,7 +36,7 @@ MOST_INSTRUCTIONS = 20_000
 LONGEST_NAME = 80
 """Characters of a name."""
 _OWN = ("name", "instructions", "servers", "folders")
-_RULES = re.compile(r"^[ \t]*(?:\[\[|default\b|trusted_read_only\b)", re.MULTILINE)
+_RULES = re.compile(r"^(?:[ \t]*#.*\n)*[ \t]*(?:\[\[|default\b)", re.MULTILINE)
 
 
 class BadProject(ValueError):
@@ -247,8 +247,15 @@ def write_project(project: Project, rules: str) -> str:
 
 def rules_text(text: str) -> str:
     """The part of a project's file with its rules."""
-    found = _RULES.search(text)
-    return text[found.start() :].strip() if found else ""
+    for found in _RULES.finditer(text):
+        rules = text[found.start() :]
+        try:  # such a line may also be a part of the instructions
+            tomllib.loads(text[: found.start()])
+            tomllib.loads(rules)
+        except tomllib.TOMLDecodeError:
+            continue
+        return rules.strip()
+    return ""
 
 
 def _read(path: Path) -> str:

@@ -102,10 +102,10 @@ function Listed() {
     (one) => !project.value || one.project === project.value || one.id === current.value,
   );
   return html`
-    <div role="list" aria-labelledby="talks" class="talk-groups">
+    <ul aria-labelledby="talks">
       ${grouped(listed, new Date()).map(
         ([name, all]) => html`
-          <div key=${name} role="listitem">
+          <li key=${name}>
             <h3 class="talk-group">${name}</h3>
             <ul aria-label=${name}>
               ${all.map(
@@ -116,10 +116,10 @@ function Listed() {
                 `,
               )}
             </ul>
-          </div>
+          </li>
         `,
       )}
-    </div>
+    </ul>
   `;
 }
 
