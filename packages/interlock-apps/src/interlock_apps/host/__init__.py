@@ -56,6 +56,9 @@ if TYPE_CHECKING:
     from .call_explanation import CallExplanation
     from .consent import Bounds
     from .done_calls import DoneCall
+    from .conversations.branches import Branch
+    from .conversations.conversations import Conversations
+    from .conversations.projects import Project, Projects
     from .loop.budget import Budget
     from .model_context import ContextUse
     from .options import HostOptions
@@ -71,6 +74,9 @@ if TYPE_CHECKING:
 _ROOMS = {
     ".server_requests": ("RequestLimits",),
     ".app": ("Host",),
+    ".conversations.branches": ("Branch",),
+    ".conversations.conversations": ("Conversations",),
+    ".conversations.projects": ("Project", "Projects"),
     ".attachments": ("AttachedFile", "FileRefused"),
     "..fleet.events": ("Attached", "LogEntry", "MessageQueued", "TurnEnded"),
     "..fleet.log": ("MemoryLog", "SqliteLog"),
@@ -134,10 +140,12 @@ __all__ = [
     "RequestLimits",
     "Attached",
     "AttachedFile",
+    "Branch",
     "Budget",
     "Busy",
     "CallQuestion",
     "ContextUse",
+    "Conversations",
     "Decision",
     "Delta",
     "ModelFacts",
@@ -159,6 +167,8 @@ __all__ = [
     "PinQuestion",
     "Pins",
     "Policy",
+    "Project",
+    "Projects",
     "Replay",
     "ResultQuestion",
     "Rule",
