@@ -181,7 +181,7 @@ async def test_projects_and_menus_on_a_telephone(
         await axe.look("found")
         await page.get_by_label("Search what was said").fill("")
         await page.get_by_role("button", name="New project").tap()
-        await page.get_by_label("Name").fill("Trips")
+        await page.get_by_label("Name", exact=True).fill("Trips")
         await page.get_by_label("Instructions for the model").fill("Be brief.")
         await page.get_by_label("All servers").uncheck()
         await page.get_by_label("weather").uncheck()
@@ -197,7 +197,7 @@ async def test_projects_and_menus_on_a_telephone(
             'name = "Trips"\ninstructions = "Be brief."\nservers = ["travel"]\n\n'
             "default = 'deny'\n"
         )
-        assert await page.get_by_label("Project").input_value() == "Trips"
+        assert await page.get_by_label("Project", exact=True).input_value() == "Trips"
         assert axe.found == {}
         assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         await page.get_by_role("button", name="New conversation").tap()

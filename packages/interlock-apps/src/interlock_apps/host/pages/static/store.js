@@ -697,6 +697,7 @@ const HOST = {
     setAside.delete(conversation);
     if (current.value === conversation) open("");
   },
+  modelAsked: (event) => runs(event.session, true),
   taskGiven: (event) => runs(event.session, true),
   turnEnded: (event) => {
     runs(event.session, false);
