@@ -66,6 +66,7 @@ OTHERWISE = {
     "python_dateutil": "dateutil",
     "ruamel.yaml": "ruamel",
     "prompt_toolkit": "prompt_toolkit",
+    "markdown_it_py": "markdown_it",
     "opentelemetry_sdk": "opentelemetry",
     "pydocket": "docket",
 }
