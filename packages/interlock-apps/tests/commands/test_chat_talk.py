@@ -422,7 +422,7 @@ async def test_conversations_are_kept_in_order_and_changed(tmp_path: Path) -> No
         first = next(iter(seat.host.sessions))
         await seat.answer("❯", "/edit 1\r")
         await seat.see("/edit 1 hello")
-        await seat.type("\x15/delete\r")
+        seat.type("\x15/delete\r")
         await seat.see("/delete ID")
         await seat.answer("❯", f"/delete {first}\r")
         await seat.see("is erased")

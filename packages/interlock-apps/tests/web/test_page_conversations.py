@@ -91,7 +91,7 @@ async def test_a_message_is_edited_and_the_branches_stay(chromium: Any) -> None:
         await question.get_by_role("button", name="Copy").click()
         assert await page.evaluate("navigator.clipboard.readText()") == "How is Rome?"
         await question.get_by_role("button", name="Edit").click()
-        field = page.get_by_label("The message")
+        field = page.get_by_role("textbox", name="The message")
         assert await field.input_value() == "How is Rome?"
         await field.fill("How is Oslo?")
         await shot(page, "message-editing")

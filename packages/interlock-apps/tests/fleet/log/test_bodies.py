@@ -327,4 +327,4 @@ async def test_a_log_of_version_1_is_taken_over(tmp_path: Path) -> None:
     assert await again.verify() == 5
     await again.aclose()
     with closing(sqlite3.connect(path)) as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (2,)
+        assert db.execute("PRAGMA user_version").fetchone() == (3,)

@@ -392,7 +392,7 @@ async def test_what_is_no_log_is_refused_and_left_as_it_is(tmp_path: Path) -> No
     await shared.aclose()
     change(other, "CREATE TABLE t (x)")
     await written(later, 1)
-    change(later, "PRAGMA user_version = 3")
+    change(later, "PRAGMA user_version = 4")
     for path, why in {
         text: "not a SQLite database",
         store: "it is the database of another program",

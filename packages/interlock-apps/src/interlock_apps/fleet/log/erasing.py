@@ -17,7 +17,7 @@ from typing import Any
 from ..events import SessionDeleted
 from . import records
 from .large_bodies import MARK, BodyStore, references_of
-from .tables import DATA, READABLE, SOURCE, unfile_words
+from .tables import DATA, READABLE, SOURCE, text_of_entry, unfile_words
 
 DELETED = records.kind_of_type(SessionDeleted)
 
@@ -86,7 +86,7 @@ def _unfile(db: sqlite3.Connection, bodies: BodyStore, rows: list[tuple[int, byt
         db.execute("INSERT INTO words (words) VALUES ('delete-all')")
         return
     for place, data in rows:
-        unfile_words(db, place, records.row(bodies.whole(db, data), None).text)
+        unfile_words(db, place, text_of_entry(bodies.whole(db, data)))
     # Without this, the words would stay in the older segments of the index.
     db.execute("INSERT INTO words (words) VALUES ('optimize')")
 

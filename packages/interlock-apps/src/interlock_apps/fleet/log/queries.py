@@ -242,6 +242,8 @@ class ChainCheck:
             if data is None:
                 self._deletions.see_erased(session, place, filed[0])
                 return ""
+            if not (isinstance(salt, bytes) and isinstance(data, bytes)):
+                return f"{name} was changed."
             if tables.salted_digest(salt, data) != cover.content:
                 return f"{name} was changed."
         try:

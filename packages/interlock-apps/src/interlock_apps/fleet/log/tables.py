@@ -182,8 +182,16 @@ def catch_up(db: sqlite3.Connection, bodies: BodyStore, most: int) -> bool:
         (last, most),
     ).fetchall()
     for place, data in rows:
-        file_words(db, place, records.row(bodies.whole(db, data), None).text)
+        file_words(db, place, text_of_entry(bodies.whole(db, data)))
     return len(rows) == most
+
+
+def text_of_entry(data: bytes) -> str:
+    """The searchable text of an entry; "" if it was altered, which `verify` reports."""
+    try:
+        return records.row(data, None).text
+    except (msgspec.DecodeError, KeyError, TypeError, AttributeError):
+        return ""
 
 
 def file_words(db: sqlite3.Connection, place: int, text: str) -> None:

@@ -47,7 +47,8 @@ export function groupOf(one, now) {
 /** The conversations by heading, newest first. @param {any[]} all @param {Date} now */
 export function grouped(all, now) {
   const ordered = [...all].sort(
-    (one, other) => Number(other.pinned ?? 0) - Number(one.pinned ?? 0) || lastOf(other) - lastOf(one),
+    (one, other) =>
+      Number(other.pinned ?? 0) - Number(one.pinned ?? 0) || lastOf(other) - lastOf(one),
   );
   const groups = /** @type {Map<string, any[]>} */ (new Map());
   for (const one of ordered) {

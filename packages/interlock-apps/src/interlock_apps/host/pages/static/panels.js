@@ -33,7 +33,6 @@ import {
   roots,
   rules,
   servers,
-  sessions,
   settings,
   settingsPlace,
   setup,

@@ -1,15 +1,6 @@
 // @ts-check
 // Projects: the choice in the side bar, and the dialog that changes one.
-import {
-  Dialog,
-  IconButton,
-  Say,
-  html,
-  useEffect,
-  useId,
-  useState,
-  visible,
-} from "../kit/kit.js";
+import { Dialog, IconButton, Say, html, useEffect, useId, useState, visible } from "../kit/kit.js";
 import { act } from "../kit/net.js";
 import { attempt, chooseProject, open, overlay, project, projects, servers } from "./store.js";
 
@@ -78,10 +69,11 @@ export function ProjectDialog({ project: was, onClose }) {
   const [wrong, setWrong] = useState("");
   const id = useId();
   useEffect(() => {
-    if (was) act("readProject", { name: was }).then(
-      (read) => setRules(read.rules),
-      (bad) => setWrong(bad.message),
-    );
+    if (was)
+      act("readProject", { name: was }).then(
+        (read) => setRules(read.rules),
+        (bad) => setWrong(bad.message),
+      );
   }, []);
   const save = async (event) => {
     event.preventDefault();
