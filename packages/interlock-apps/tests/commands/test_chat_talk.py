@@ -306,7 +306,7 @@ async def test_the_commands(tmp_path: Path) -> None:
         await seat.see(r"\[image/png, 6 bytes\]")
         await seat.see("Good.")
         for line, shown in (
-            ("/help", "/export +write the log"),
+            ("/help", "/export +write this conversation"),
             ("/show", r"\[image: image/png, 6 bytes\] file://\S+\.png"),
             ("/show 9", "with N from 1 to 1"),
             ("/servers", "guide up +2 tools, 1 resource, 1 prompt"),

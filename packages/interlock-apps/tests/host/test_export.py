@@ -108,7 +108,12 @@ def tokens_of(text: str) -> list[Token]:
 
 async def test_a_conversation_is_exported_for_readers() -> None:
     """With messages, calls, results, pictures, forms and failures; what attacks is text."""
-    answers = (call("shop__look"), call("shop__buy"), f"Done. {ATTACK}", ModelFailure("No.", "refused"))
+    answers = (
+        call("shop__look"),
+        call("shop__buy"),
+        f"Done. {ATTACK}",
+        ModelFailure("No.", "refused"),
+    )
     person = Sitting(form=Filled(action="accept", content={"name": "<u>Ada</u>"}))
     async with scene({"shop": shop()}, *answers, policy=ALLOW, person=person) as one:
         session = one.host.session(title="A <b>bold</b> title")

@@ -148,8 +148,8 @@ async def test_a_search_leads_to_the_message(chromium: Any) -> None:
         assert await found.locator("mark").all_inner_texts() == ["violet"]
         await shot(page, "conversations-search")
         await found.get_by_role("button").click()
-        await focus_on(page, ".item-model.is-found")
-        assert await page.locator(".item.is-found").get_by_text("house.").is_visible()
+        await focus_on(page, ".item-model")
+        assert await page.locator(".item-model").get_by_text("house.").is_visible()
         await page.get_by_label("Search what was said").press("Escape")
         assert await found.count() == 0
 

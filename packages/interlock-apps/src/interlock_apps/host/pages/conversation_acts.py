@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from ...web.page_site import ActError
-from ..conversations.branches import Branch
 from ..conversations.projects import Project, rules_text
 from ..spending import spending
 from . import acts as a

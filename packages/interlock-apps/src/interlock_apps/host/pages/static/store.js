@@ -153,6 +153,8 @@ export class Talk {
     this.reading = false;
     /** Events of calls that began in earlier turns, by call. @type {Map<string, any[]>} */
     this.orphans = new Map();
+    /** The time of the model's last whole message. */
+    this.saidAt = 0;
     /** The number of the entry that is being processed. */
     this.now = 0;
     this.calls = /** @type {Map<string, any>} */ (new Map());
@@ -170,6 +172,7 @@ export class Talk {
   clear() {
     this.last = 0;
     this.orphans.clear();
+    this.saidAt = 0;
     this.retriable.value = null;
     this.queue.value = [];
     this.request.value = null;
@@ -469,6 +472,7 @@ const TAKE = {
     talk.piece(at, event.step, event.model);
   },
   modelSays: (talk, event, at) => {
+    if (at < talk.saidAt) return; // a piece of a message that the history has as a whole
     const item = talk.piece(at);
     if (event.kind === "text" || event.kind === "thought") {
       item.buffer[event.kind] = (item.buffer[event.kind] ?? "") + event.text;
@@ -480,6 +484,7 @@ const TAKE = {
     const item = talk.piece(at, event.step, event.model);
     talk.finish();
     item.seq = talk.now;
+    talk.saidAt = Math.max(talk.saidAt, at);
     item.text.value = texts(event.result.content);
     item.result.value = event.result;
     item.usage.value = event.usage ?? null;
