@@ -192,10 +192,10 @@ class ConversationCommands:
         if len(words) != 2 or not words[1].isdecimal():
             raise CommandError(usage)
         entry = await self._message(words[0], usage)
-        fork = _forks(branch).get(entry.seq)
-        if fork is None or not 1 <= int(words[1]) <= len(fork.ends):
+        chosen = _forks(branch).get(entry.seq)
+        if chosen is None or not 1 <= int(words[1]) <= len(chosen.ends):
             raise CommandError(usage)
-        await self._talk.session.switch(fork.ends[int(words[1]) - 1])
+        await self._talk.session.switch(chosen.ends[int(words[1]) - 1])
         self._talk.begin(self._talk.session)
 
     async def _chosen(self) -> Branch:

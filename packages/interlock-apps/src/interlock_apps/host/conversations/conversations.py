@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from ...fleet.event_bus import EventBus
@@ -53,7 +53,7 @@ class Conversations:
         journal: Log,
         events: EventBus,
         branches: Branches,
-        open: MutableMapping[str, OpenConversation],
+        open: Mapping[str, OpenConversation],
         tasks: RunningTasks,
         end: Callable[[str], None],
     ) -> None:
