@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from rich.text import Text
 
@@ -23,12 +23,13 @@ from ...host.attachments import AttachedFile, check_file, size_in_words
 from ...host.consent import MODES, Bounds
 from ...host.session import Session
 from . import conversation_commands
+from .actions import ChatActions
 from .conversation_commands import CommandError
-from .event_printer import EventPrinter, counts, dollars
-from .focus import LeaveChat, TerminalFocus
-from .output import TerminalOutput, in_line
+from .event_printer import counts, dollars
+from .focus import LeaveChat
+from .output import in_line
 from .question_views import annotation_words
-from .results import MediaFiles, whole, yaml_lines
+from .results import whole, yaml_lines
 from .timeline_lines import timeline_lines
 
 COMMANDS = {
@@ -55,34 +56,6 @@ COMMANDS = {
 }
 MOST_LINES = 40
 _BOUNDS = "calls=N seconds=N tokens=N cost=N folder=FOLDER destructive"
-
-
-class ChatActions(Protocol):
-    """The conversation that the commands act on."""
-
-    host: Host
-    front: TerminalFocus
-    terminal: TerminalOutput
-    feed: EventPrinter
-    media: MediaFiles
-    session: Session
-    files: list[AttachedFile]
-
-    def begin(self, session: Session) -> None:
-        """Switch to another conversation."""
-        ...
-
-    async def read(self, words: str) -> None:
-        """Print a resource."""
-        ...
-
-    async def turn(self, turn: Awaitable[TurnEnded]) -> None:
-        """Run a turn, and print it."""
-        ...
-
-    def write(self, text: str) -> None:
-        """Put a text into the next input line."""
-        ...
 
 
 class Commands:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
 from interlock.cli.screen import shown as seen
 
 from ...fleet.events import LogEntry, PersonSaid
 from ...host.conversations.branches import Branch, Fork
 from ...host.conversations.search import said_text
+from .actions import ChatActions
 from .output import in_line
-
-if TYPE_CHECKING:
-    from .commands import ChatActions
 
 COMMANDS = {
     "sessions": "list all conversations",
