@@ -55,10 +55,10 @@ if TYPE_CHECKING:
     from .attachments import AttachedFile, FileRefused
     from .call_explanation import CallExplanation
     from .consent import Bounds
-    from .done_calls import DoneCall
     from .conversations.branches import Branch
     from .conversations.conversations import Conversations
     from .conversations.projects import Project, Projects
+    from .done_calls import DoneCall
     from .loop.budget import Budget
     from .model_context import ContextUse
     from .options import HostOptions

@@ -52,8 +52,8 @@ from .calls import ToolCalls
 from .consent import Consents, Taint
 from .conversations.branches import Branches
 from .conversations.conversations import Conversations
-from .done_calls import DoneCall, DoneCalls
 from .conversations.projects import Project, Projects
+from .done_calls import DoneCall, DoneCalls
 from .feature_approvals import FeatureApprovals
 from .file_copies import FileCopies
 from .fleet_owner import FleetOwner
@@ -219,7 +219,7 @@ class Host:
         )
         branches = Branches(self.log, self.events)
         self.conversations = Conversations(
-            self.log, self.events, branches, self.sessions, self.tasks, self.end
+            self.log, self.events, branches, self.sessions, self.tasks, self.copies, self.end
         )
         self._services = SessionServices(
             events=self.events,

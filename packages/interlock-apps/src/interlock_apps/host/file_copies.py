@@ -128,6 +128,14 @@ class FileCopies:
         self._changed[session][call] = left
         self._publish(FileRestored(session=session, call=call, path=path))
 
+    def forget(self, session: str) -> None:
+        """Delete the copies of a conversation: its files can no longer be restored."""
+        self._changed.pop(session, None)
+        if self._folder is not None and self._folder.is_dir():
+            for each in self._folder.iterdir():
+                if each.name.startswith(f"{session}."):
+                    each.unlink(missing_ok=True)
+
     def clean(self) -> None:
         """Delete old copies, and the oldest if all are too large."""
         if self._folder is None or not self._folder.is_dir():

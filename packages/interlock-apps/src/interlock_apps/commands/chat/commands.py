@@ -16,12 +16,9 @@ from rich.text import Text
 from interlock import InterlockError
 from interlock.cli.screen import shown as seen
 
-from ...fleet.events import TurnEnded
 from ...fleet.rule_text import in_words
-from ...host.app import Host
 from ...host.attachments import AttachedFile, check_file, size_in_words
 from ...host.consent import MODES, Bounds
-from ...host.session import Session
 from . import conversation_commands
 from .actions import ChatActions
 from .conversation_commands import CommandError

@@ -9,6 +9,7 @@ from ...fleet.event_bus import EventBus
 from ...fleet.events import SessionChanged, SessionDeleted
 from ...fleet.log import Log, SessionRow
 from ...fleet.log.interface import no_conversation
+from ..file_copies import FileCopies
 from ..running_tasks import RunningTasks
 from .branches import Branch, Branches
 from .html_export import to_html
@@ -45,6 +46,7 @@ class Conversations:
         branches: Reads branches.
         open: The conversations that are open in this host, by id.
         tasks: The tasks of their calls.
+        copies: Copies of files that their calls changed.
         end: Closes a conversation of this host.
     """
 
@@ -55,6 +57,7 @@ class Conversations:
         branches: Branches,
         open: Mapping[str, OpenConversation],
         tasks: RunningTasks,
+        copies: FileCopies,
         end: Callable[[str], None],
     ) -> None:
         self._journal = journal
@@ -62,6 +65,7 @@ class Conversations:
         self._branches = branches
         self._open = open
         self._tasks = tasks
+        self._copies = copies
         self._end = end
 
     async def rows(self) -> Sequence[SessionRow]:
@@ -98,7 +102,8 @@ class Conversations:
         self._events.publish(SessionChanged(session=session, pinned=pinned))
 
     async def delete(self, session: str) -> SessionDeleted:
-        """End a conversation, cancel its tasks, and erase its content from the log.
+        """End a conversation, cancel its tasks, and erase its content from the log, with the copies
+        of files that its calls changed.
 
         Its entries stay in the hash chain of the log, without their content (see `Log.delete`).
 
@@ -111,6 +116,7 @@ class Conversations:
         if open is not None:
             await open.aclose()
         await self._tasks.abandon(session)
+        self._copies.forget(session)
         noted = await self._journal.delete(session)
         self._events.pass_on(noted)
         assert isinstance(noted.event, SessionDeleted)
