@@ -155,6 +155,12 @@ _STATE_KEY = "Start the call again. Several machines need the same `INTERLOCK_ST
 _FILE = "Check the path, and the rights of the file and its folder."
 
 CURES: Final[tuple[tuple[str, str], ...]] = (
+    # the host's conversations
+    (
+        r"^--project: …$|^There is no conversation in …|cannot be replayed",
+        "See [conversations](../guide/conversations.md): projects are files of TOML, and "
+        "`interlock log --session ID --export FILE.jsonl` writes what can be replayed.",
+    ),
     # requests that a server rejects
     (r"Unknown (tool|prompt|…)|Resource not found|No skill is served|^… …$", _OTHER_LIST),
     (r"lists no tool", _OTHER_LIST),
