@@ -458,10 +458,12 @@ function Items({ items, first, last }) {
 
 /** Scroll to a message, and read earlier turns until it is there. @param {any} of @param {number} message */
 async function showMessage(of, message) {
-  seek.value = null;
   while (of.first.value > message && (await of.loadEarlier()) > 0);
   const item = of.items.value.find((/** @type {any} */ one) => one.seq === message);
-  if (item) revealItem(of, item);
+  // Without it, the branch with the message is still being read.
+  if (!item) return;
+  seek.value = null;
+  revealItem(of, item);
 }
 
 /** @param {{id: string}} props */
@@ -510,7 +512,7 @@ export function Conversation({ id }) {
   const sought = seek.value?.session === id && loaded === "yes" ? seek.value.message : 0;
   useLayoutEffect(() => {
     if (sought) showMessage(shown, sought);
-  }, [sought]);
+  }, [sought, shown.items.value]);
   const empty = !shown.items.value.length;
   return html`
     <div class="log-frame">
