@@ -456,7 +456,10 @@ function Items({ items, first, last }) {
   return items.value.slice(first, last).map(element);
 }
 
-/** Scroll to a message, and read earlier turns until it is there. @param {any} of @param {number} message */
+/**
+ * Scroll to a message, and read earlier turns until it is there.
+ * @param {any} of @param {number} message
+ */
 async function showMessage(of, message) {
   while (of.first.value > message && (await of.loadEarlier()) > 0);
   const item = of.items.value.find((/** @type {any} */ one) => one.seq === message);

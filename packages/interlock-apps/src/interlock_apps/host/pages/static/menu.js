@@ -91,7 +91,14 @@ function Item({ entry, close }) {
   `;
   if (entry.href)
     return html`
-      <a role="menuitem" tabindex="-1" class="menu-item" href=${entry.href} download onClick=${close}>
+      <a
+        role="menuitem"
+        tabindex="-1"
+        class="menu-item"
+        href=${entry.href}
+        download
+        onClick=${close}
+      >
         ${inner}
       </a>
     `;

@@ -39,7 +39,11 @@ export function ProjectChoice() {
       ${
         chosen?.file &&
         html`
-          <${IconButton} name="edit" label="Change the project" onClick=${() => edit(chosen.name)} />
+          <${IconButton}
+            name="edit"
+            label="Change the project"
+            onClick=${() => edit(chosen.name)}
+          />
         `
       }
     </div>
@@ -144,7 +148,8 @@ export function ProjectDialog({ project: was, onClose }) {
               onInput=${(event) => setFolders(event.currentTarget.value)}
             ></textarea>
           `,
-          "One a line. The servers of the project may work in them as soon as it has a conversation.",
+          "One a line. The servers of the project may work in them as soon as it has a " +
+            "conversation.",
         )}
         ${field(
           "rules",
