@@ -52,8 +52,7 @@ export function SaidActions({ item, onEdit }) {
         item.seq > 0 &&
         html`
           ${
-            !item.event.prompt &&
-            html`<${IconButton} name="edit" label="Edit" onClick=${onEdit} />`
+            !item.event.prompt && html`<${IconButton} name="edit" label="Edit" onClick=${onEdit} />`
           }
           <${IconButton} name="again" label="Ask again" onClick=${again} />
         `
