@@ -124,7 +124,7 @@ async def staged(
             await stage.aclose()
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
-    assert stage.troubles == []
+    assert stage.troubles == [], stage.troubles
 
 
 async def shot(page: Any, name: str) -> None:

@@ -111,7 +111,8 @@ def transcript_of(branch: Branch, title: str) -> Transcript:
     model = ""
     failure = ""
     for entry in branch.entries:
-        at, event = entry.at, entry.event
+        at = entry.at
+        event = entry.event
         match event:
             case SessionBegan():
                 model = model or event.model
