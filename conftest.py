@@ -77,6 +77,20 @@ def fresh_logs() -> None:
                 one.reset()
 
 
+@pytest.fixture(autouse=True)
+def signal_handlers() -> Iterator[None]:
+    """Fail a test that leaves a signal handler behind: a later test would not be interrupted."""
+    before = [signal.getsignal(number) for number in ENDING]
+    yield
+    after = [signal.getsignal(number) for number in ENDING]
+    if after != before:
+        for number, handler in zip(ENDING, before, strict=True):
+            signal.signal(number, handler)
+        pytest.fail(f"the test left these handlers of signals: {after}; before it: {before}")
+
+
+ENDING = (signal.SIGINT, signal.SIGTERM)
+
 # Tests that start programs and wait for them: `make test` runs them, `make check` does not.
 SLOW_FILES = (
     "packages/interlock/tests/workers/",

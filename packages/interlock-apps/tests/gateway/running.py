@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +20,8 @@ from typing import Any
 
 from interlock import Client, Http
 from tests.ports import free_port
+
+PAGE = re.compile(r"http://127\.0\.0\.1:\d+/\?token=\S+")
 
 PATIENCE = 60.0
 """Seconds after which a program that does not answer has failed."""
@@ -51,6 +54,14 @@ class RunningGateway:
     def errors(self) -> str:
         """What it has written to stderr."""
         return (self.folder / "gateway.log").read_text(encoding="utf-8", errors="replace")
+
+    async def page(self) -> str:
+        """The URL of its page, with the token. It is written a moment after the first answer."""
+        until = time.monotonic() + PATIENCE
+        while (found := PAGE.search(self.errors)) is None:
+            assert time.monotonic() < until, self.errors[-6000:]
+            await asyncio.sleep(0.02)
+        return found[0]
 
     def audit(self) -> list[dict[str, Any]]:
         """The entries of its audit."""

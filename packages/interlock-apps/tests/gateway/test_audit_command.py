@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import sys
 from pathlib import Path
 
@@ -71,7 +70,7 @@ async def test_calls_are_decided_and_recorded(tmp_path: Path) -> None:
             with pytest.raises(McpError, match="Unknown tool"):
                 await client.call_tool("notes__wipe")
         explained = await asyncio.to_thread(made.command, "explain", "notes__wipe", "gateway.toml")
-        page = re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", made.errors)
+        assert (await made.page()).startswith("http://127.0.0.1:")
     assert explained.returncode == 1
     assert "The call is denied. A rule denies this: Notes are kept." in explained.stdout
     assert "does not see the tool" in explained.stdout
@@ -88,19 +87,18 @@ async def test_calls_are_decided_and_recorded(tmp_path: Path) -> None:
     path.write_text(path.read_text(encoding="utf-8").replace('"ok"', '"no"', 1), encoding="utf-8")
     broken = made.command("audit", "gateway.toml", "--verify")
     assert (broken.returncode, "broken at line" in broken.stderr) == (1, True)
-    assert page is not None
 
 
 async def test_the_page_is_served_at_the_port_of_the_gateway(tmp_path: Path) -> None:
     async with gateway(tmp_path, settings()) as made:
-        entry = re.search(r"(http://127\.0\.0\.1:\d+)/\?token=\S+", made.errors)
-        assert entry is not None
-        admitted = await send("GET", entry[0])
+        entry = await made.page()
+        address = entry.partition("/?")[0]
+        admitted = await send("GET", entry)
         assert admitted.status == 303
         place = admitted.headers["location"]
         cookie = admitted.headers["set-cookie"].partition(";")[0]
-        assert (await send("GET", f"{entry[1]}{place}", cookie=cookie)).status == 200
-        assert (await send("GET", f"{entry[1]}{place}")).status == 401
+        assert (await send("GET", f"{address}{place}", cookie=cookie)).status == 200
+        assert (await send("GET", f"{address}{place}")).status == 401
         async with made.client() as client:
             assert (await client.call_tool("shared__echo", {"text": "x"})).text == "x"
 

@@ -63,7 +63,7 @@ async def test_the_calls_of_a_step_are_one_card(chromium: Any, size: dict[str, i
         assert await box.get_by_role("checkbox").count() == 3
         assert "2 equal calls" in await box.inner_text()
         await page.wait_for_function(
-            "document.querySelector('.answers')?.innerText.includes('Allow all 4') ||"
+            "() => document.querySelector('.answers')?.innerText.includes('Allow all 4') ||"
             " document.querySelector('.answers')?.innerText.includes('Show all')"
         )
         if "Allow all 4" not in await labels(box):
@@ -92,7 +92,9 @@ async def test_the_calls_of_a_step_are_answered_one_by_one(chromium: Any) -> Non
         await armed(page)
         await page.keyboard.press("o")
         boxes = page.locator("[data-question]")
-        await page.wait_for_function("document.querySelectorAll('[data-question]').length === 2")
+        await page.wait_for_function(
+            "() => document.querySelectorAll('[data-question]').length === 2"
+        )
         for _ in range(2):
             await boxes.first.locator("button:not([disabled])", has_text="Allow once").click()
         await page.get_by_text("Done.", exact=True).wait_for()

@@ -119,7 +119,7 @@ async def test_runs_and_notifications(chromium: Any) -> None:
         await page.get_by_role("button", name="Runs", exact=True).click()
         await page.evaluate("hide(true)")
         stage.host.start_run("Buy bread")
-        await page.wait_for_function("shown.length === 1")
+        await page.wait_for_function("() => shown.length === 1")
         assert await page.evaluate("shown[0].title") == "Call buy on shop?"
         icon = page.locator("link[rel=icon]")
         assert "waiting" in str(await icon.get_attribute("href"))

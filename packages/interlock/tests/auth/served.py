@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 import uvicorn
@@ -49,7 +49,7 @@ async def serving(make: Callable[[str], Any], port: int = 0) -> AsyncIterator[st
                 make(url), log_config=None, lifespan="on", ws="none", timeout_graceful_shutdown=1
             )
         )
-        server.install_signal_handlers = lambda: None  # type: ignore[method-assign]  # the test's own are to stay
+        server.capture_signals = nullcontext  # type: ignore[method-assign,assignment]  # the test's own handlers are to stay
         work = asyncio.create_task(server.serve(sockets=[own]))
         try:
             began = asyncio.create_task(server.began.wait())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 from typing import Any
 
@@ -67,7 +68,7 @@ def test_streamable_http_is_http(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def end(address: Any) -> None:
         ready.append(address)
-        raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
 
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
