@@ -13,6 +13,7 @@ import pytest
 from click.testing import Result
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from interlock.configs import ServerConfinement, confinement_of, load_config
 from interlock.registry.server_json import BadServerJson, parse
 from tests.cli.registry_server import LocalRegistry, serving
 
@@ -338,8 +339,52 @@ def test_a_container_is_not_put_into_the_sandbox(
     assert entry == {
         "command": "docker",
         "args": ["run", "-i", "--rm", "registry.example/weather:1.2.0"],
+        "sandbox": False,
     }
     assert "confined by its container" in added.stderr
+    assert confinement(home) == ServerConfinement()
+
+
+def test_without_a_sandbox_means_that_the_host_starts_none(
+    interlock: Command, home: Path, registry: LocalRegistry
+) -> None:
+    """A server of mcp.json, a project's file, is confined unless its entry says otherwise."""
+    registry.servers.append(document())
+    added = interlock("add", NAME, "--yes", "--no-sandbox")
+    assert added.exit_code == 0, added.output
+    assert "without a sandbox, with your permissions" in added.stderr
+    assert confinement(home) == ServerConfinement()
+
+
+def test_another_product_gets_no_key_of_ours(
+    interlock: Command, home: Path, registry: LocalRegistry
+) -> None:
+    """Other clients have no sandbox, and may refuse keys that they do not know."""
+    registry.servers.append(document())
+    added = interlock("add", NAME, "--yes", "--client", "cursor", "--config", str(home / "c.json"))
+    assert added.exit_code == 0, added.output
+    assert "sandbox" not in (home / "c.json").read_text(encoding="utf-8")
+
+
+def confinement(folder: Path) -> ServerConfinement:
+    """How the host starts the server that was added to mcp.json."""
+    (entry,) = load_config(folder / "mcp.json").entries
+    return confinement_of(entry)
+
+
+def test_a_command_of_the_registry_is_judged(
+    interlock: Command, home: Path, registry: LocalRegistry
+) -> None:
+    """A registry names the options of docker, which can open the whole machine to the container."""
+    image = {
+        "registryType": "oci",
+        "identifier": "registry.example/weather:1.2.0",
+        "transport": {"type": "stdio"},
+        "runtimeArguments": [{"type": "named", "name": "--volume", "value": "/:/host"}],
+    }
+    registry.servers.append(document(packages=[image]))
+    shown = interlock("add", NAME, "--dry-run")
+    assert "It gives a container access to the whole machine." in shown.stderr
 
 
 HOSTILE: dict[str, tuple[dict[str, Any], str]] = {

@@ -9,7 +9,15 @@ from pathlib import Path
 
 import click
 
-from ...configs import PRODUCTS, ConfigFile, Product, RawEntry, Uneditable, this_machine
+from ...configs import (
+    PRODUCTS,
+    ConfigFile,
+    Product,
+    RawEntry,
+    Uneditable,
+    command_warnings,
+    this_machine,
+)
 from ...configs.formats import MCP_SERVERS
 from ...registry.client import Registry
 from ...registry.command_line import CannotRun, Launch
@@ -26,7 +34,6 @@ def _own_entry(command: str, args: list[str], env: dict[str, str], name: str) ->
         "command": command,
         "args": args,
         **({"env": env} if env else {}),
-        "sandbox": True,
     }
 
 
@@ -115,7 +122,7 @@ def add(
     can_be_confined = bool(launch.command) and not launch.is_container  # Docker needs its socket
     confined = client is None and not no_sandbox and can_be_confined
     try:
-        entry = _entry(product, launch, entry_name, confined=confined)
+        entry = _entry(product, launch, entry_name, client=client, confined=confined)
     except Uneditable as bad:
         raise click.ClickException(f"{bad}.") from None
     pins = RegistryPins(user_folder() / REGISTRY_PINS)
@@ -188,12 +195,15 @@ def _launch(server: ServerJson, values: Mapping[str, str], *, remote: bool, asks
         raise click.ClickException(visible_line(f"{bad}.")) from None
 
 
-def _entry(product: Product, launch: Launch, name: str, *, confined: bool) -> RawEntry:
+def _entry(
+    product: Product, launch: Launch, name: str, *, client: str | None, confined: bool
+) -> RawEntry:
     if launch.url:
         return product.remote_entry(launch.url, launch.headers, name)
     entry = product.local(launch.command[0], launch.command[1:], launch.env, name)
-    if not confined:
-        entry = {key: value for key, value in entry.items() if key != "sandbox"}
+    if client is None:
+        # False is written too: mcp.json is a project's file, whose servers are confined by default.
+        entry = {**entry, "sandbox": confined}
     return entry
 
 
@@ -218,6 +228,8 @@ def _show(
             say(f"  {label}: {name}={launch.shown(value)}")
     if launch.warning:
         note(f"  {launch.warning}", fg="yellow")
+    for warning in command_warnings(launch.command):
+        note(f"  {warning.words} {launch.shown(warning.where)}".rstrip(), fg="yellow")
     if confined:
         say("  sandbox: yes")
     elif launch.is_container:
