@@ -14,7 +14,8 @@ from click.testing import Result
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from interlock.configs import ServerConfinement, confinement_of, load_config
-from interlock.registry.server_json import BadServerJson, parse
+from interlock.registry.published_schema import schema_problems
+from interlock.registry.server_json import SCHEMA, BadServerJson, parse
 from tests.cli.registry_server import LocalRegistry, serving
 
 Command = Callable[..., Result]
@@ -76,6 +77,9 @@ def test_publish_from_a_wheel(
     """--init writes server.json; the checks pass; GitHub says who you are; the registry has it."""
     wheel(home)
     assert interlock("publish", "--init", NAME).exit_code == 0
+    written = json.loads((home / "server.json").read_text(encoding="utf-8"))
+    assert written["$schema"] == SCHEMA
+    assert schema_problems(written) == []
     checked = interlock("publish", "--dry-run")
     assert "All checks passed" in checked.stdout
     assert registry.requests == []
@@ -114,6 +118,111 @@ def test_nothing_is_sent_unless_every_check_passes(
     assert result.exit_code != 0
     assert words in result.stderr
     assert registry.requests == []
+
+
+WHOLE: dict[str, Any] = {
+    "$schema": SCHEMA,
+    "name": NAME,
+    "title": "Weather",
+    "description": "The weather.",
+    "version": "1.2.0",
+    "websiteUrl": "https://weather.example/",
+    "repository": {"url": "https://github.com/ada/weather", "source": "github", "id": "1"},
+    "icons": [{"src": "https://weather.example/i.png", "mimeType": "image/png", "sizes": ["any"]}],
+    "packages": [
+        {
+            "registryType": "pypi",
+            "registryBaseUrl": "https://index.example",
+            "identifier": "weather",
+            "version": "1.2.0",
+            "runtimeHint": "uvx",
+            "transport": {"type": "stdio"},
+            "packageArguments": [{"type": "positional", "valueHint": "city", "format": "string"}],
+            "runtimeArguments": [{"type": "named", "name": "--python", "value": "3.12"}],
+            "environmentVariables": [{"name": "API_KEY", "isSecret": True}],
+        }
+    ],
+    "remotes": [
+        {
+            "type": "streamable-http",
+            "url": "https://{region}.weather.example/mcp",
+            "variables": {"region": {"choices": ["eu", "us"], "default": "eu"}},
+            "headers": [{"name": "X-Key", "isRequired": True}],
+        }
+    ],
+    "_meta": {"io.modelcontextprotocol.registry/publisher-provided": {"tool": "interlock"}},
+}
+BROKEN: list[tuple[str, Any]] = [
+    ("$schema", "no address"),
+    ("name", "weather"),
+    ("title", ""),
+    ("description", "x" * 101),
+    ("version", 1),
+    ("websiteUrl", "weather.example"),
+    ("repository/url", "github.com/ada/weather"),
+    ("repository/source", None),
+    ("repository/id", 1),
+    ("icons/0/src", "i.png"),
+    ("icons/0/src", f"https://weather.example/{'x' * 255}"),
+    ("icons/0/mimeType", "image/gif"),
+    ("icons/0/sizes", ["large"]),
+    ("icons/0/theme", "blue"),
+    ("packages/0/registryType", None),
+    ("packages/0/registryBaseUrl", "index.example"),
+    ("packages/0/version", "latest"),
+    ("packages/0/fileSha256", "abc"),
+    ("packages/0/transport", {"type": "pipe"}),
+    ("packages/0/transport", {"type": "streamable-http"}),
+    ("packages/0/packageArguments/0/format", "path"),
+    ("packages/0/packageArguments/0/valueHint", None),
+    ("packages/0/packageArguments/0/isRepeated", "yes"),
+    ("packages/0/runtimeArguments/0/name", None),
+    ("packages/0/runtimeArguments/0/type", "flag"),
+    ("packages/0/environmentVariables/0/name", None),
+    ("packages/0/environmentVariables/0/isSecret", "yes"),
+    ("remotes/0/type", "stdio"),
+    ("remotes/0/url", None),
+    ("remotes/0/url", "{base}/mcp"),
+    ("remotes/0/variables/region/choices", [1]),
+    ("remotes/0/headers/0/name", 1),
+    ("_meta/io.modelcontextprotocol.registry~1publisher-provided", "interlock"),
+]
+
+
+@pytest.mark.parametrize("change", BROKEN, ids=lambda one: f"{one[0]}={str(one[1])[:20]}")
+def test_a_rule_of_the_published_schema(change: tuple[str, Any]) -> None:
+    """What the registry refuses is a problem here too."""
+    path, value = change
+    bad = changed(WHOLE, [each.replace("~1", "/") for each in path.split("/")], value)
+    assert schema_problems(bad) != []
+
+
+def test_a_server_json_is_checked_by_the_schema(
+    interlock: Command, home: Path, registry: LocalRegistry
+) -> None:
+    """One with all members may be sent; one with a wrong member that Interlock itself does not
+    read may not.
+    """
+    wheel(home)
+    file = home / "server.json"
+    file.write_text(json.dumps(WHOLE), encoding="utf-8")
+    assert "All checks passed" in interlock("publish", "--dry-run").stdout
+    icons = [{"src": "https://weather.example/i.gif", "mimeType": "image/gif"}]
+    file.write_text(json.dumps({**WHOLE, "icons": icons}), encoding="utf-8")
+    refused = interlock("publish", "--yes")
+    assert refused.exit_code == 1
+    assert "icons/0/mimeType" in refused.stderr
+    assert registry.requests == []
+
+
+def changed(document: Any, path: list[str], value: Any) -> Any:
+    """A copy of a document with another value at a path; None removes it."""
+    name, *rest = path
+    if isinstance(document, list):
+        return [changed(document[0], rest, value), *document[1:]]
+    new = changed(document[name], rest, value) if rest else value
+    others = {key: each for key, each in document.items() if key != name}
+    return others if new is None else {**others, name: new}
 
 
 def test_publish_from_a_job(

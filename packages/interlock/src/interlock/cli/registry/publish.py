@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 import click
 
 from ...registry.client import Registry
+from ...registry.published_schema import schema_problems
 from ...registry.server_json import SCHEMA, BadServerJson, Package, ServerJson, digest, parse
 from ...store.errors import StoreError
+from ...untrusted.invisible import visible_line
 from ..auth.saved_logins import vault_at, vault_option
 from ..screen import say
 from .answers import RegistryFailed, address_of, answer, registry_option
@@ -120,9 +122,9 @@ def publish(
         server = parse(document)
     except (BadServerJson, ValueError) as bad:
         raise click.ClickException(f"{file}: {bad}.") from None
-    problems = _problems(server, folder, wheel)
+    problems = schema_problems(document) or _problems(server, folder, wheel)
     for words in problems:
-        click.secho(words, fg="red", err=True)
+        click.secho(visible_line(words), fg="red", err=True)
     if problems:
         raise click.ClickException("Nothing was sent.")
     say(f"{server.name} {server.version}", bold=True)
@@ -279,6 +281,8 @@ def _write(file: Path, name: str, wheel: Wheel) -> None:
         parse(document)
     except BadServerJson as bad:
         raise click.ClickException(f"{name}: {bad}.") from None
+    if problems := schema_problems(document):
+        raise click.ClickException(" ".join(problems))
     file.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     say(f"{file} is written.", fg="green")
     if f"{_MARK} {name}" not in wheel.description:
