@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -160,6 +161,43 @@ async def test_each_principal_has_a_process_and_a_catalogue() -> None:
                     await until_listed(client, "k__adas")
                 else:
                     assert "k__adas" not in await names_of(client)
+
+
+async def test_a_new_catalogue_does_not_make_room_for_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All others are in use: there is one too many until a request has ended."""
+    monkeypatch.setattr("interlock_apps.gateway.views._MOST_PRINCIPALS", 1)
+    begun = asyncio.Event()
+    finish = asyncio.Event()
+    slow = Server("slow")
+
+    @slow.tool
+    async def wait() -> str:
+        """Wait for the test."""
+        begun.set()
+        await finish.wait()
+        return "done"
+
+    gateway = gateway_of(settings_of(with_servers("s", more="shared = false\n")), {"s": slow})
+    front = gateway.view("").server
+    ada, bob = (
+        Principal(subject=name, issuer="https://login.example", client="c")
+        for name in ("ada", "bob")
+    )
+    async with (
+        gateway.lifespan(front),
+        Client(front.transport(principal=ada)) as first,
+        Client(front.transport(principal=bob)) as second,
+    ):
+        waiting = asyncio.create_task(first.call_tool("s__wait"))
+        await begun.wait()
+        for _ in range(3):
+            assert await names_of(second) == ["s__wait"]
+        finish.set()
+        assert (await waiting).text == "done"
+        assert (await second.call_tool("s__wait")).text == "done"
+        assert (await first.call_tool("s__wait")).text == "done"
 
 
 async def until_listed(client: Client, name: str) -> None:

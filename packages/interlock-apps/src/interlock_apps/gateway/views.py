@@ -463,18 +463,18 @@ class _PrincipalCatalogue:
                 self._is_entered = False
                 await self.server.leave()
 
+    def release(self) -> None:
+        """End a request that `View._acquire_catalogue` began."""
+        self.requests -= 1
+        self.used = time.monotonic()
+
     async def handle(self, x: Exchange) -> AnyResult:
         """Handle a request of the principal."""
-        self.requests += 1
-        try:
-            if (waiting := self.mounted.prepare(x)) is not None:  # a task runs again from here
-                await waiting
-            if x.method == "tools/call":
-                await self.mounted.log_in_for(x)
-            return await self.server.mounted_handler(x)
-        finally:
-            self.requests -= 1
-            self.used = time.monotonic()
+        if (waiting := self.mounted.prepare(x)) is not None:  # a task runs again from here
+            await waiting
+        if x.method == "tools/call":
+            await self.mounted.log_in_for(x)
+        return await self.server.mounted_handler(x)
 
 
 class _ViewTasks(Tasks):
@@ -609,23 +609,38 @@ class View:
 
     async def _prepare_personal(self, x: Exchange) -> None:
         if x.method in _PERSONAL:
-            catalogue = await self._catalogue(principal_key(x.caller))
-            if (waiting := catalogue.mounted.prepare(x)) is not None:
-                await waiting
+            catalogue = await self._acquire_catalogue(principal_key(x.caller))
+            try:
+                if (waiting := catalogue.mounted.prepare(x)) is not None:
+                    await waiting
+            finally:
+                catalogue.release()
 
     async def _handle_personal(self, x: Exchange) -> AnyResult:
-        catalogue = await self._catalogue(principal_key(x.caller))
-        return await catalogue.handle(x)
+        catalogue = await self._acquire_catalogue(principal_key(x.caller))
+        try:
+            return await catalogue.handle(x)
+        finally:
+            catalogue.release()
 
-    async def _catalogue(self, principal: str) -> _PrincipalCatalogue:
+    async def _acquire_catalogue(self, principal: str) -> _PrincipalCatalogue:
+        """Return the catalogue of a principal for one request, which ends with `release`."""
         catalogue = self._catalogues.get(principal)
+        is_new = catalogue is None
         if catalogue is None:
             catalogue = _PrincipalCatalogue(self.name, principal, self._questions)
             self._catalogues[principal] = catalogue
-            self._make_room()
-        catalogue.used = time.monotonic()  # so that it is not the one that makes room
-        await self._follow(catalogue)
-        await catalogue.enter()
+        # It is in use from here on: neither this request nor another one drops it to make room
+        # while it is filled.
+        catalogue.requests += 1
+        try:
+            if is_new:
+                self._make_room()
+            await self._follow(catalogue)
+            await catalogue.enter()
+        except BaseException:
+            catalogue.release()
+            raise
         return catalogue
 
     def _make_room(self) -> None:
