@@ -102,3 +102,15 @@ def test_a_huge_message_is_cut() -> None:
     assert excerpt is not None
     assert [row.kind for row in excerpt.rows] == ["request", "bytes"]
     assert buffer.size < 100_000
+
+
+def test_the_secrets_of_a_cut_message_are_redacted() -> None:
+    """The part that is kept is no JSON, in which a secret would be found by its name."""
+    buffer = TapeBuffer(most_bytes=4_000, mark=lambda: "c")
+    tap = buffer.connection()
+    tap("client", request(1, arguments={"password": "correct horse", "body": "x" * 5_000}))
+    excerpt = buffer.excerpt("c")
+    assert excerpt is not None
+    raw = excerpt.raw(excerpt.rows[0])
+    assert b"password" in raw
+    assert b"correct horse" not in raw

@@ -29,7 +29,9 @@ _CUT = 64 * 1024  # bytes that are kept of it at most
 
 
 class _BufferedMessage(Struct):
-    """One message. It is redacted when it is read, so that recording costs next to nothing."""
+    """One message. It is redacted when it is read, so that recording costs next to nothing; one
+    that is cut is redacted before.
+    """
 
     number: int
     connection: str
@@ -74,8 +76,9 @@ class TapeExcerpt(IndexedTape):
 class TapeBuffer:
     """Keeps the last messages of connections. Give it as `record=` to a `Client`.
 
-    The oldest messages are dropped first. Secrets are redacted when messages are read. All methods
-    may be called from any thread.
+    The oldest messages are dropped first. A message that would take more than a quarter of the
+    buffer is cut. Secrets are redacted when messages are read, and before a message is cut. All
+    methods may be called from any thread.
 
     Args:
         most_bytes: How many bytes of messages are kept.
@@ -169,9 +172,10 @@ class TapeBuffer:
         )
 
     def _keep(self, connection: str, sender: Sender, frame: Frame) -> None:
-        whole = len(frame) <= self._most_bytes // _SHARE
-        cut = min(_CUT, self._most_bytes // _SHARE)
-        copy = bytes(frame) if whole else bytes(frame[:cut])
+        share = self._most_bytes // _SHARE
+        # What is cut is no JSON any more, so its secrets could not be found by their names later.
+        kept = frame if len(frame) <= share else self.redactor.frame(frame)[: min(_CUT, share)]
+        copy = bytes(kept)
         mark = self._mark() if sender == "client" else ""
         with self._lock:
             self._count += 1
