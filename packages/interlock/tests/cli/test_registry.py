@@ -368,6 +368,13 @@ def test_a_version_that_changed_is_refused(
     assert "is not what it was when you added it" in changed.stderr
     registry.servers.append(document(version="1.3.0"))
     assert interlock("add", NAME, "--yes", "--as", "again").exit_code == 0
+    (pins,) = home.rglob("registry.json")
+    for damaged in ("{", "[]", '{"a": 1}'):
+        pins.write_text(damaged, encoding="utf-8")
+        refused = interlock("add", NAME, "--yes", "--as", "third")
+        assert refused.exit_code == 1
+        assert "Restore it, or move it away" in refused.stderr
+        assert pins.read_text(encoding="utf-8") == damaged
 
 
 def test_other_clients_and_remotes(interlock: Command, home: Path, registry: LocalRegistry) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct
 
-from ..store import write_atomic
+from ..configs import RecordFile
 from ..types import InterlockError
 from .client import Registry, RegistryError
 from .command_line import CannotRun, Launch, launch_of_package, launch_of_remote
@@ -127,7 +126,7 @@ def offer_inputs(server: ServerJson, *, remote: bool = False) -> dict[str, Regis
     return asked
 
 
-class RegistryPins:
+class RegistryPins(RecordFile):
     """The digests of the descriptions that were installed, by registry, name and version.
 
     Args:
@@ -135,36 +134,51 @@ class RegistryPins:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        super().__init__(path, {})
+        self._file = path
 
-    def check(self, offer: RegistryOffer, address: str) -> None:
-        """Raise ChangedOffer if another description of this version was installed before.
+    def check(self, data: Any) -> str:
+        """Return the error in the data of a file. A guess could accept a changed version."""
+        if isinstance(data, dict) and all(isinstance(digest, str) for digest in data.values()):
+            return ""
+        return (
+            "is not a record of what was added from the registry. Restore it, or move it away: then"
+            " every version counts as new."
+        )
+
+    def check_offer(self, offer: RegistryOffer, address: str) -> None:
+        """Check that a version has the description that it had when it was installed, if it was.
 
         Args:
             offer: The version of a server.
             address: The address of the registry.
+
+        Raises:
+            ChangedOffer: It has another one.
+            BadRecord: The file cannot be read, or is not such a record.
         """
-        before = self._known().get(_key(offer, address))
+        before = self.read().get(_key(offer, address))
         if before is not None and before != offer.digest:
             raise ChangedOffer(
                 f"{offer.server.name} {offer.server.version} is not what it was when you added it: "
                 f"its digest was sha256:{before}, and is sha256:{offer.digest}. A published "
                 "version never changes. If you trust the change, remove its line from "
-                f"{self.path}."
+                f"{self._file}."
             )
 
     def keep(self, offer: RegistryOffer, address: str) -> None:
-        """Remember what was installed. Raises OSError if the file cannot be written."""
-        known = {**self._known(), _key(offer, address): offer.digest}
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_atomic(self.path, (json.dumps(known, indent=1, sort_keys=True) + "\n").encode())
+        """Remember what was installed.
 
-    def _known(self) -> dict[str, str]:
-        try:
-            known = json.loads(self.path.read_bytes())
-        except (OSError, ValueError):
-            return {}
-        return known if isinstance(known, dict) else {}
+        Args:
+            offer: The version of a server.
+            address: The address of the registry.
+
+        Raises:
+            BadRecord: The file cannot be read or written.
+            OSError: Its folder cannot be created.
+        """
+        self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.edit(lambda known: known.update({_key(offer, address): offer.digest}))
 
 
 def _key(offer: RegistryOffer, address: str) -> str:

@@ -140,13 +140,13 @@ class RegistryInstall:
         )
 
     def keep(self, offer: RegistryOffer) -> None:
-        """Remember what was installed. Raises OSError if the file cannot be written."""
+        """Remember what was installed. Raises BadRecord or OSError if that fails."""
         self._pins.keep(offer, registry_address(self._address))
 
     async def _checked(self, name: str, version: str) -> RegistryOffer:
         address = registry_address(self._address)
         found = await offer_of(Registry(address), name, version or "latest")
-        self._pins.check(found, address)
+        self._pins.check_offer(found, address)
         return found
 
 

@@ -11,6 +11,7 @@ import click
 
 from ...configs import (
     PRODUCTS,
+    BadRecord,
     ConfigFile,
     Product,
     RawEntry,
@@ -127,8 +128,8 @@ def add(
         raise click.ClickException(f"{bad}.") from None
     pins = RegistryPins(user_folder() / REGISTRY_PINS)
     try:
-        pins.check(offer, address)
-    except ChangedOffer as bad:
+        pins.check_offer(offer, address)
+    except (ChangedOffer, BadRecord) as bad:
         raise click.ClickException(str(bad)) from None
     _show(server, launch, offer.digest, confined=confined, product=product)
     file = ConfigFile(config or product.path(this_machine()))
@@ -146,7 +147,10 @@ def add(
         _, backup = file.make(edit)
     except (Uneditable, OSError) as bad:
         raise click.ClickException(f"{file.path} was not changed: {bad}.") from None
-    pins.keep(offer, address)
+    try:
+        pins.keep(offer, address)
+    except (BadRecord, OSError) as bad:
+        note(f"The digest of its description is not remembered: {bad}", fg="yellow")
     note(f"{entry_name} is in {file.path}.", fg="green")
     if backup is not None:
         note(f"  backup: {backup}")
