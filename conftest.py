@@ -6,8 +6,10 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -79,14 +81,36 @@ def fresh_logs() -> None:
 
 @pytest.fixture(autouse=True)
 def signal_handlers() -> Iterator[None]:
-    """Fail a test that leaves a signal handler behind: a later test would not be interrupted."""
-    before = [signal.getsignal(number) for number in ENDING]
+    """Fail a test that leaves signals handled by itself, blocked, or written to a file descriptor:
+    a later test would not be interrupted."""
+    before = signals()
     yield
-    after = [signal.getsignal(number) for number in ENDING]
+    after = signals()
     if after != before:
-        for number, handler in zip(ENDING, before, strict=True):
+        for number, handler in zip(ENDING, before.handlers, strict=True):
             signal.signal(number, handler)
-        pytest.fail(f"the test left these handlers of signals: {after}; before it: {before}")
+        if sys.platform != "win32":
+            signal.pthread_sigmask(signal.SIG_SETMASK, before.blocked)
+        signal.set_wakeup_fd(before.wakeup)
+        pytest.fail(f"the test left {after}; before it there was {before}")
+
+
+class SignalState(NamedTuple):
+    """What this thread does about signals: handlers, blocked signals, and the descriptor that an
+    event loop is woken by."""
+
+    handlers: list[Any]
+    blocked: set[int]
+    wakeup: int
+
+
+def signals() -> SignalState:
+    """Return what this thread, the main thread, does about signals now."""
+    wakeup = signal.set_wakeup_fd(-1)  # it can only be read by replacing it
+    signal.set_wakeup_fd(wakeup)
+    handlers = [signal.getsignal(number) for number in ENDING]
+    blocked = set() if sys.platform == "win32" else signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    return SignalState(handlers, set(blocked), wakeup)
 
 
 ENDING = (signal.SIGINT, signal.SIGTERM)

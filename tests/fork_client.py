@@ -82,6 +82,10 @@ class ThreadStatus(NamedTuple):
     umask: int
     no_new_privileges: str
     seccomp: str
+    blocked: str
+    """The blocked signals."""
+    ignored: str
+    """The ignored signals."""
     limits: tuple[tuple[int, int], ...]
     """The soft and the hard limits of resources."""
 
@@ -113,6 +117,7 @@ class ForkClient:
         self._loaded = start.loaded | {"sitecustomize", "usercustomize"}
         self._owner = os.getpid()
         self._lock = threading.Lock()
+        self._is_interrupted = False
         self._prctl = ctypes.CDLL(None).prctl
         self._status = thread_status()
 
@@ -122,7 +127,7 @@ class ForkClient:
         Returns:
             The process ID, or None if the program needs an interpreter of its own.
         """
-        if self.cold or os.getpid() != self._owner or not is_plain(plan):
+        if self.cold or self._is_interrupted or os.getpid() != self._owner or not is_plain(plan):
             return None
         if (status := thread_status()) is None or self._status is None:
             return None
@@ -188,6 +193,11 @@ class ForkClient:
             try:
                 send(self._channel, {**request, "fds": list(passed)}, list(passed.values()))
                 answer = receive(self._channel)
+            except BaseException:
+                # A handler of a signal has raised it. The next answer would be the one to this
+                # request: the ID of another process.
+                self._is_interrupted = True
+                raise
             finally:
                 self._prctl(SUBREAPER, 0, 0, 0, 0)
         if answer is None:
@@ -279,6 +289,8 @@ def thread_status() -> ThreadStatus | None:
         int(lines["Umask"], 8),
         lines.get("NoNewPrivs", "").strip(),
         lines.get("Seccomp", "").strip(),
+        lines["SigBlk"].strip(),
+        lines["SigIgn"].strip(),
         tuple(map(resource.getrlimit, LIMITS)),
     )
 

@@ -7,6 +7,7 @@ import ctypes
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -244,6 +245,37 @@ def test_a_thread_that_restricts_itself_starts_a_program_below_its_restrictions(
         thread.join()
     assert forked == []
     assert "NoNewPrivs:\t1\n" in printed[0]
+
+
+def test_a_thread_that_blocks_a_signal_starts_a_program_that_blocks_it(server: ForkClient) -> None:
+    command = [sys.executable, "-c", "import signal; print(signal.pthread_sigmask(0, ()))"]
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+    try:
+        with forking(server) as forked:
+            assert "SIGUSR1" in outcome(command)[1]
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})
+    assert forked == []
+
+
+def test_an_interrupted_request_mixes_up_no_processes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its answer, which nobody has read, is not taken for that of the next one."""
+    program = tmp_path / "program.py"
+    program.write_text("print('ran')", encoding="utf-8")
+    command = [sys.executable, str(program)]
+
+    def interrupted(channel: socket.socket) -> Any:
+        raise KeyboardInterrupt
+
+    with fork_server() as client, forking(client) as forked:
+        with monkeypatch.context() as patched:
+            patched.setattr("tests.fork_client.receive", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                outcome(command)
+        assert outcome(command)[:2] == (0, "ran\n")
+    assert forked == []
 
 
 @pytest.mark.parametrize(
