@@ -190,3 +190,18 @@ def test_a_file_that_changed_meanwhile_is_not_overwritten(tmp_path: Path) -> Non
     assert file.read().endswith("# by hand\n")
     with pytest.raises(BadPolicy):
         file.write(file.read(), "rules = 7")
+
+
+def test_the_line_ends_of_a_file_stay(tmp_path: Path) -> None:
+    """As editors of Windows write it: with a byte order mark, and two characters for a line end."""
+    path = tmp_path / "policy.toml"
+    path.write_bytes(TEXT.replace("\n", "\r\n").encode("utf-8-sig"))
+    file = PolicyFile(path)
+    before = file.read()
+    assert before == TEXT
+    file.write(before, with_rule(before, NEW, at=0))
+    written = path.read_bytes()
+    assert written.count(b"\r\n") == written.count(b"\n")
+    assert file.policy().rules[0] == NEW
+    json_file = "\ufeff" + json.dumps({"rules": []})
+    assert read_policy(with_setting(json_file, "default", "deny")).default == "deny"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import webbrowser
 from pathlib import Path
-from typing import TypeVar
 
 import click
 
@@ -22,8 +21,6 @@ from ..host.control import (
     control_folder,
     find_hosts,
 )
-
-Answer = TypeVar("Answer")
 
 
 class _NoHost(click.ClickException):

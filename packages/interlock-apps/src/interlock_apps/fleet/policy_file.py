@@ -57,15 +57,20 @@ class PolicyFile:
         self.path = path
 
     def read(self) -> str:
-        """Return the text of the file; "" if there is none.
+        """Return the text of the file, with line feeds at the ends of its lines; "" if there is
+        none.
 
         Raises:
             BadPolicy: It cannot be read.
         """
+        return self._content().replace("\r\n", "\n")
+
+    def _content(self) -> str:
+        """The text of the file with its own line ends."""
         try:
             if self.path.stat().st_size > MAX_BYTES:
                 raise BadPolicy(f"{self.path}: is larger than {MAX_BYTES >> 20} MB: split it")
-            return self.path.read_text(encoding="utf-8")
+            return self.path.read_bytes().decode("utf-8-sig")
         except FileNotFoundError:
             return ""
         except UnicodeDecodeError:
@@ -84,7 +89,7 @@ class PolicyFile:
         return read_policy(self.read(), str(self.path))
 
     def write(self, before: str, after: str) -> None:
-        """Replace the text of the file.
+        """Replace the text of the file. Its lines end as they did.
 
         Args:
             before: The text that the change was made from.
@@ -98,10 +103,13 @@ class PolicyFile:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with file_lock(self.path.with_name(f".{self.path.name}.turn"), patience=PATIENCE):
-                if self.read() != before:
+                content = self._content()
+                if content.replace("\r\n", "\n") != before:
                     raise PolicyChanged(
                         f"{self.path}: has changed since you looked at it: look again"
                     )
+                if "\r\n" in content:
+                    after = after.replace("\n", "\r\n")
                 write_atomic(self.path, after.encode())
         except OSError as bad:
             raise BadPolicy(
@@ -186,7 +194,7 @@ def with_setting(text: str, name: Setting, value: Choice) -> str:
     """
     policy = _read(text)
     if _is_json(text):
-        found = json.loads(text)
+        found = json.loads(text.lstrip("\ufeff"))
         found[name] = value
         return _json(found)
     line = f'{name} = "{value}"'
