@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 
 import pytest
 
 from interlock_apps.host.pages.site import HostSite
+from interlock_apps.web.page_files import FOREVER
 from interlock_apps.web.page_site import MOST_BODY
 from tests.web.asking import ORIGIN, Browser, host_of
 
@@ -148,7 +150,14 @@ async def test_the_policy_for_content_is_strict(site: HostSite) -> None:
     assert page.headers["x-content-type-options"] == "nosniff"
     assert page.headers["cache-control"] == "no-store"
     static = await browser.ask("GET", "/static/main.js")
-    assert static.headers["content-security-policy"] == page.headers["content-security-policy"]
+    assert static.headers["cache-control"] == "no-store"
+    named = re.findall(r' (?:src|href)="(v-[^"]+)"', page.body.decode())
+    assert len(named) > 20
+    kept = await browser.ask("GET", f"/{named[0]}")
+    assert kept.headers["cache-control"] == FOREVER
+    for file in (static, kept):
+        assert file.headers["content-security-policy"] == page.headers["content-security-policy"]
+    assert (await Browser(site).ask("GET", f"/{named[0]}")).status == 401
 
 
 @pytest.mark.parametrize(

@@ -123,16 +123,17 @@ class PageGuard:
         return f"interlock-{self._what}-{self.origin.rpartition(':')[2]}"
 
     def _with_headers(self, send: Any) -> Any:
-        extra = [(name.encode(), value.encode()) for name, value in self._headers.items()]
-
         async def sending(message: Any) -> None:
             if message["type"] == "http.response.start":
-                kept = [
-                    pair
-                    for pair in message["headers"]
-                    if pair[0].decode().lower() not in self._headers
-                ]
-                message = {**message, "headers": [*kept, *extra]}
+                # Files of the program may be cached; nothing else may.
+                cached = any(name.lower() == b"cache-control" for name, _ in message["headers"])
+                ours = {
+                    name.encode(): value.encode()
+                    for name, value in self._headers.items()
+                    if not (cached and name == "cache-control")
+                }
+                kept = [pair for pair in message["headers"] if pair[0].lower() not in ours]
+                message = {**message, "headers": [*kept, *ours.items()]}
             await send(message)
 
         return sending

@@ -12,10 +12,10 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.routing import BaseRoute, Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.routing import BaseRoute, Route
 
 from .event_stream import EventStream, Feed
+from .page_files import PageFiles
 from .page_guard import PageGuard
 
 MOST_BODY = 8 * 1024 * 1024
@@ -50,15 +50,19 @@ class PageSite(ABC):
         self._guard = guard
         static = resources.files(package) / "static"
         kit = resources.files("interlock_apps.web") / "kit"
-        self._page = (static / "index.html").read_text(encoding="utf-8")
+        files = PageFiles({"static": static, "kit": kit})
+        self._page = files.page("static/index.html")
         self._app = Starlette(
             routes=[
                 Route("/", self._index),
                 Route("/api/events", self._events),
                 Route("/api/act", self._act, methods=["POST"]),
                 *routes,
-                Mount("/static", StaticFiles(directory=str(static))),
-                Mount("/kit", StaticFiles(directory=str(kit))),
+                *(
+                    Route(f"{version}/{folder}/{{path:path}}", files.answer)
+                    for version in ("", f"/{files.version}")
+                    for folder in ("static", "kit")
+                ),
             ]
         )
 
