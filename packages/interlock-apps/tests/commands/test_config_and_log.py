@@ -161,6 +161,20 @@ def test_the_log_is_written_out(kept: Path, tmp_path: Path) -> None:
     assert len(run("log", "--log", str(kept), "--export", "-").output.splitlines()) == 4
 
 
+def test_a_conversation_is_deleted(kept: Path) -> None:
+    """Its words are gone from the file, the rest stays, and the chain is whole."""
+    assert b"a holiday" in kept.read_bytes()
+    done = run("log", "--log", str(kept), "--delete", "s1")
+    assert done.exit_code == 0
+    assert b"a holiday" not in kept.read_bytes()
+    assert not Path(f"{kept}-wal").exists() or b"a holiday" not in Path(f"{kept}-wal").read_bytes()
+    assert "s1 " not in run("log", "--log", str(kept), "--sessions").output
+    assert "all unchanged" in run("log", "--log", str(kept), "--verify").output
+    again = run("log", "--log", str(kept), "--delete", "nothing")
+    assert again.exit_code != 0
+    assert "nothing" in again.output
+
+
 def test_a_log_that_was_changed_is_found_out(kept: Path) -> None:
     assert "4 entries, all unchanged" in run("log", "--log", str(kept), "--verify").output
     with sqlite3.connect(kept) as db:

@@ -507,6 +507,32 @@ async def test_a_write_of_the_same_step_that_a_rule_allows_asks_after_the_orders
         assert [event.error for event in one.of(CallEnded)][-1]
 
 
+@pytest.mark.parametrize("again", [YES, NO], ids=["allowed again", "denied"])
+async def test_a_write_that_was_allowed_before_the_orders_is_asked_about_again(again: Any) -> None:
+    """The person answered before the first call of the step ran: nobody knew of the orders."""
+    recorded = Recorded()
+    recorded.pages["https://example.com/a"] = ORDER
+    both = asyncio.Event()
+
+    async def answer(question: Any) -> Decision:
+        if "seems to give orders" in question.risk:
+            assert recorded.tools == ["fetch"]
+            assert question.arguments == {"to": "ada@example.com", "body": "edited"}
+            return again
+        if question.tool == "send":
+            both.set()
+            return Decision(allow=True, arguments={"to": "ada@example.com", "body": "edited"})
+        await both.wait()
+        return YES
+
+    sitting = Sitting(call=answer)
+    async with scene(recorded.servers, [FETCH, SEND], "done", person=sitting) as one:
+        await one.host.session().say("go")
+        assert [question.tool for question in sitting.asked] == ["fetch", "send", "send"]
+        assert recorded.tools == (["fetch", "send"] if again is YES else ["fetch"])
+        assert by(one)[-1] == ("person", again is YES)
+
+
 # -- explaining
 
 

@@ -97,6 +97,25 @@ async def test_rules_of_a_project_are_added_to_those_of_the_host(tmp_path: Path)
         assert "Never." in decided.why
 
 
+async def test_what_would_happen_to_a_call_follows_the_project(tmp_path: Path) -> None:
+    """`explain` names the project's rules, and a call beyond them is told as risky."""
+    made = Projects(folder=tmp_path / "projects")
+    rules = '[[rules]]\ndecision = "allow"\ntool = "add"\narguments = { a = { is = 1 } }\n'
+    made.save(Project(name="Sums"), rules)
+    made = Projects(folder=tmp_path / "projects", chosen="Sums")
+    async with scene({"adder": adder()}, projects=made) as one:
+        inside = one.host.session().id
+        outside = one.host.session(project="").id
+        found = one.host.explain("adder", "add", {"a": 1, "b": 2}, session=inside)
+        assert (found.decision, len(found.matching)) == ("allow", 1)
+        beyond = one.host.explain("adder", "add", {"a": 3, "b": 2}, session=inside)
+        assert beyond.decision == "ask"
+        assert "goes beyond what you allowed" in beyond.risk
+        other = one.host.explain("adder", "add", {"a": 1, "b": 2}, session=outside)
+        assert (other.decision, other.matching) == ("ask", ())
+        assert "goes beyond" not in other.risk
+
+
 async def test_a_conversation_stays_in_its_project(tmp_path: Path) -> None:
     """Also when it is taken up again; without the project, whose rules would be missing, it cannot
     go on.

@@ -215,7 +215,7 @@ class Policy:
         this call, or none is about the arguments of the tool. Never raises.
         """
         found = None
-        for rule in (*self.rules, *self.learned):
+        for rule in self._rules_of(session):
             if rule.decision != "allow":
                 continue
             if _fits(rule, server, tool, arguments, trusted, session, NOBODY):
@@ -236,9 +236,14 @@ class Policy:
         """Return the rules that fit a call, written ones first. Never raises."""
         return [
             rule
-            for rule in (*self.rules, *self.learned)
+            for rule in self._rules_of(session)
             if _fits(rule, server, tool, arguments, trusted, session, NOBODY)
         ]
+
+    def _rules_of(self, session: str) -> tuple[Rule, ...]:
+        """All rules of a conversation, written ones first."""
+        more = self._of_conversations.get(session, _NO_MORE)
+        return (*self.rules, *more.rules, *self.learned)
 
     def adopt(self, other: Policy) -> None:
         """Take over the written rules and settings of another policy. What was remembered stays."""

@@ -32,7 +32,7 @@ from ..fleet.toolbox import ServerTool, Toolbox, UnknownTool
 from .call_explanation import CallExplanation
 from .call_request import CallRequest
 from .call_risk import risk_of
-from .consent import Consents
+from .consent import Consents, Taint
 from .feature_approvals import FeatureApprovals
 from .loaded_skills import LoadedSkills
 from .loop.builtin_tools import OF_SERVERS, RESOURCE_TOOL
@@ -141,16 +141,25 @@ class CallApproval:
         self._publish_allowed(request, verdict.by, verdict.why)
         return Approval(arguments, by=verdict.by)
 
-    async def _by_person(self, request: CallRequest, arguments: dict[str, Any]) -> Approval:
-        """Wait for the turn of a call that the person allowed, and check that nothing changed."""
+    async def _by_person(
+        self, request: CallRequest, arguments: dict[str, Any], seen: Taint | None
+    ) -> Approval:
+        """Wait for the turn of a call that the person allowed, and check that nothing changed.
+
+        `seen` is the taint that the conversation had when the person was asked.
+        """
         await request.turn()
         item = request.item
         if gone := self.why_gone(item):
             return self._refuse(request, arguments, "pin", gone)
         trusted = self.is_trusted(item)
-        verdict = self._policy.judge(item.server, item.tool, arguments, trusted, request.session)
+        verdict = self._judge(request, arguments, trusted)
         if verdict.decision == "deny":
             return self._refuse(request, arguments, "rule", verdict.why)
+        taint = self._consents.of(request.session).taint
+        if taint not in (None, seen) and not self.reads_only(request, trusted):
+            # An earlier call of the step returned orders to the model after the person's answer.
+            return await self._ask(request, verdict, trusted, arguments)
         return Approval(arguments, by="person")
 
     async def approve_repeat(
@@ -256,9 +265,16 @@ class CallApproval:
 
     # -- asking the person -------------------------------------------------------------------------
 
-    async def _ask(self, request: CallRequest, verdict: Verdict, trusted: bool) -> Approval:
+    async def _ask(
+        self,
+        request: CallRequest,
+        verdict: Verdict,
+        trusted: bool,
+        edited: dict[str, Any] | None = None,
+    ) -> Approval:
+        """Ask the person about a call; `edited` are the arguments if they were edited before."""
         item = request.item
-        arguments = request.arguments
+        arguments = request.arguments if edited is None else edited
         threats = self._threats(item)
         warnings = threats
         problems = ""
@@ -274,6 +290,7 @@ class CallApproval:
             scopes = self._scopes(request, arguments, trusted) if question.may_remember else []
             question = replace(question, scopes=_shown(scopes))
             opened = self._open[question.id] = _OpenQuestion(request, arguments, trusted)
+            seen = self._consents.of(request.session).taint
             try:
                 decision = await self._prompter.ask(question)
             finally:
@@ -294,10 +311,10 @@ class CallApproval:
             problems = argument_problems(item.tool, arguments)
             if not problems:
                 self._allow(request, arguments, verdict, decision, scopes)
-                return await self._by_person(request, arguments)
+                return await self._by_person(request, arguments, seen)
             warnings = (Warned(kind="invalid", words=problems), *threats)
-        edited = problems.replace("The arguments", "The edited arguments", 1)
-        return self._refuse(request, arguments, "host", edited)
+        words = problems.replace("The arguments", "The edited arguments", 1)
+        return self._refuse(request, arguments, "host", words)
 
     def _allow(
         self,
