@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from interlock.models.interface import Usage
 
@@ -22,6 +23,7 @@ class Spending(Struct, frozen=True, kw_only=True, rename="camel"):
         price: US dollars, of those that have a price.
         priced: How many turns and requests of servers have a price.
         unpriced: How many have none, because their model has no prices.
+        until: The number of the last entry of the log that is counted; 0 for none.
     """
 
     input: int = 0
@@ -30,12 +32,14 @@ class Spending(Struct, frozen=True, kw_only=True, rename="camel"):
     price: float = 0.0
     priced: int = 0
     unpriced: int = 0
+    until: int = 0
 
     def plus(self, usage: Usage, price: float | None) -> Spending:
         """The spending with another turn; the same if it took no tokens."""
         if not usage.input and not usage.output:
             return self
-        return Spending(
+        return replace(
+            self,
             input=self.input + usage.input,
             output=self.output + usage.output,
             kept=self.kept + usage.kept,
@@ -54,6 +58,8 @@ async def spending(log: Log, session: str) -> Spending:
         notes = await log.search(
             session=session, kinds=("turnEnded", "sampleEnded"), before=before, limit=_PAGE
         )
+        if notes and before is None:
+            total = replace(total, until=notes[0].seq)
         for noted in notes:
             if isinstance(noted.event, TurnEnded | SampleEnded):
                 total = total.plus(noted.event.usage, noted.event.price)

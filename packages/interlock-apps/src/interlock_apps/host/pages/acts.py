@@ -212,6 +212,12 @@ class OpenSessionAct(HostAct, frozen=True, kw_only=True, tag="openSession"):
     before: int = 0
 
 
+class SpendingAct(HostAct, frozen=True, kw_only=True, tag="spending"):
+    """Return what a conversation took so far."""
+
+    session: str
+
+
 class ReadResultAct(HostAct, frozen=True, kw_only=True, tag="readResult"):
     """Return the whole result of a call."""
 
@@ -513,6 +519,7 @@ AnyAct = (
     | SaveProjectAct
     | RemoveProjectAct
     | OpenSessionAct
+    | SpendingAct
     | ResumeAct
     | GiveAnswerAct
     | GiveAnswersAct

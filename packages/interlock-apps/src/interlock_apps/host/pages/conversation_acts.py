@@ -37,6 +37,7 @@ class ConversationActs:
         self.table: dict[type[a.HostAct], Callable[[Any], Awaitable[Any]]] = {
             a.OpenSessionAct: self._open,
             a.EditMessageAct: self._edit,
+            a.SpendingAct: self._spending,
             a.RetryAct: self._retry,
             a.BranchAct: self._branch,
             a.SwitchBranchAct: self._switch,
@@ -61,12 +62,14 @@ class ConversationActs:
             return {
                 **history,
                 "live": live,
-                "spent": plain(await spending(self._host.log, act.session)),
                 "queued": plain(queued),
             }
         await self._host.log.flush()
         notes = await self._host.log.read(act.session, after=act.after, limit=MOST_NOTES)
         return {"notes": [plain(noted) for noted in notes], "live": live}
+
+    async def _spending(self, act: a.SpendingAct) -> Any:
+        return plain(await spending(self._host.log, act.session))
 
     async def _edit(self, act: a.EditMessageAct) -> None:
         if not act.text.strip():

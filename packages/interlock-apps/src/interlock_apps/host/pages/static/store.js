@@ -140,6 +140,9 @@ export class Talk {
     this.request = signal(/** @type {any} */ (null));
     /** What the turns took so far. */
     this.spent = signal({ ...NOTHING });
+    /** The last entry that the host counted in `spent`, and the last one that has to be in it. */
+    this.counted = 0;
+    this.toCount = 0;
     /**
      * The places where the conversation goes on in several ways, each by the number of the entry
      * with which the shown way begins; 0 if nothing follows yet.
@@ -177,6 +180,8 @@ export class Talk {
     this.queue.value = [];
     this.request.value = null;
     this.spent.value = { ...NOTHING };
+    this.counted = 0;
+    this.toCount = 0;
     this.calls.clear();
     this.asked.clear();
     this.groups.clear();
@@ -195,7 +200,7 @@ export class Talk {
     this.loaded.value = "loading";
     this.held = [];
     try {
-      const { notes, first, earlier, remark, spent, queued, forks } = await act("openSession", {
+      const { notes, first, earlier, remark, queued, forks } = await act("openSession", {
         session: this.id,
         turns: TURNS,
       });
@@ -210,8 +215,6 @@ export class Talk {
         for (const noted of notes) this.take(noted);
         this.into = null;
         this.items.value = made;
-        // The turns above are only the last ones: the host knows the rest.
-        this.spent.value = spent;
         this.queue.value = queued;
         this.forks.value = new Map(forks.map((fork) => [fork.at, fork]));
         this.loaded.value = "yes";
@@ -222,6 +225,7 @@ export class Talk {
           if (question.session === this.id) this.ask(question);
         this.settle();
       });
+      this.count();
     } catch (bad) {
       this.loaded.value = "failed";
       this.words.value =
@@ -229,6 +233,28 @@ export class Talk {
     }
     // The stream reconnected meanwhile: the history may lack events before that.
     if (this.again) await this.load();
+  }
+
+  /**
+   * Have the host count what all turns took: those that are here are only the last ones. Reading
+   * them takes a while, so that the conversation is shown first.
+   */
+  async count() {
+    try {
+      do {
+        const spent = await act("spending", { session: this.id });
+        this.counted = spent.until;
+        this.spent.value = spent;
+      } while (this.toCount > this.counted);
+    } catch {
+      // The turns that are here are counted.
+    }
+  }
+
+  /** @param {any} event the end of a turn or a sampling request */
+  spend(event) {
+    this.toCount = Math.max(this.toCount, this.now);
+    if (!this.now || this.now > this.counted) this.spent.value = plus(this.spent.value, event);
   }
 
   /**
@@ -502,7 +528,7 @@ const TAKE = {
   turnEnded: (talk, event, at) => {
     talk.finish();
     talk.running.value = false;
-    talk.spent.value = plus(talk.spent.value, event);
+    talk.spend(event);
     // The line above says so already.
     const alreadyShown = event.words !== "" && event.words === talk.failure;
     const item = talk.add({ kind: "ended", at, event, alreadyShown });
@@ -583,7 +609,7 @@ const TAKE = {
       update(call, { since: Math.min(at, call.data.value.since + at - asked.at) });
   },
   sampleEnded: (talk, event, at) => {
-    talk.spent.value = plus(talk.spent.value, event);
+    talk.spend(event);
     talk.add({ kind: "sampled", at, event });
   },
   notice: (talk, event, at) => talk.add({ kind: "notice", at, event }),
