@@ -52,7 +52,7 @@ def test_other_files_have_another_version(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "status", "caching"),
+    "address, status, caching",
     [
         ("/static/main.js", 200, None),
         ("/VERSION/static/main.js", 200, FOREVER),
