@@ -1,11 +1,17 @@
 """Kills processes of a fleet with SIGKILL while it runs tasks, and says what became of them:
 
+    python -m tests.tasks.killing --seed 7 --results kills.jsonl    # all series, two at a time
     python -m tests.tasks.killing sqlite-docket --points 300 --seed 7
     python -m tests.tasks.killing valkey-inline --writes
 
 With `--points`, random processes die at random iterations of their event loops while ten clients
 keep tasks going. With `--writes`, a process dies just before and just after each write of a task.
-All processes are forked from this one, so that a new one is there in milliseconds.
+Without either option both happen, with 300 points. All processes of a fleet are forked from one, so
+that a new one is there in milliseconds.
+
+Several series run in processes of their own and end in one table. A series that is in the file of
+`--results` is not run again, so a run that was interrupted goes on where it was. The exit status is
+1 if anything was lost or repeated.
 """
 
 from __future__ import annotations
@@ -20,13 +26,15 @@ import random
 import signal
 import socket
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -546,22 +554,170 @@ def run(kind: str, *, points: int | None, seed: int, writes: int | None = None) 
         return fleet.outcome
 
 
+# -- several series --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Series:
+    """What a series is: a fleet, a number of kills (None: at each write) and a seed."""
+
+    kind: str
+    points: int | None
+    seed: int
+    most: int | None = None
+
+    def options(self) -> list[str]:
+        """The options of the command that runs this series."""
+        where = ["--writes"] if self.points is None else ["--points", str(self.points)]
+        most = [] if self.most is None else ["--most", str(self.most)]
+        return [self.kind, *where, *most, "--seed", str(self.seed)]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A series that has ended: its outcome, its length in seconds, the load average before it."""
+
+    series: Series
+    outcome: Outcome
+    seconds: float
+    load: float
+
+
+def run_series(series: Series) -> Result:
+    """Run a series in this process."""
+    load = os.getloadavg()[0]
+    began = time.monotonic()
+    outcome = run(series.kind, points=series.points, seed=series.seed, writes=series.most)
+    return Result(series, outcome, time.monotonic() - began, load)
+
+
+def run_missing(wanted: Sequence[Series], results: Path, parallel: int) -> list[Result]:
+    """Run those series whose results are not in a file yet, each in a process of its own.
+
+    Args:
+        wanted: The series.
+        results: The file of the results; each process appends its own.
+        parallel: The number of series that run at the same time.
+
+    Returns:
+        The results of the wanted series, in their order; without those whose process failed.
+    """
+    done = load_results(results)
+    missing = [series for series in wanted if series not in done]
+
+    def start(series: Series) -> None:
+        command = [sys.executable, "-m", "tests.tasks.killing", *series.options()]
+        subprocess.run([*command, "--results", str(results)], check=False)
+
+    with ThreadPoolExecutor(parallel) as pool:
+        list(pool.map(start, missing))
+    done = load_results(results)
+    return [done[series] for series in wanted if series in done]
+
+
+def load_results(file: Path) -> dict[Series, Result]:
+    """Read a file of results, one a line."""
+    lines = file.read_bytes().splitlines() if file.exists() else []
+    found = (msgspec.json.decode(line, type=Result) for line in lines)
+    return {result.series: result for result in found}
+
+
+def append_result(file: Path, result: Result) -> None:
+    """Add a result to a file, with one write: other processes add theirs."""
+    with file.open("ab", buffering=0) as opened:
+        opened.write(json.dumps(asdict(result)).encode() + b"\n")
+
+
+def table(results: Sequence[Result]) -> str:
+    """The results as a table in Markdown."""
+    titles = (
+        "store, runner",
+        "kills",
+        "load",
+        "tasks",
+        "completed",
+        "may have happened",
+        "lost, or a step twice",
+        "taken up after (median, longest)",
+        "later than 5 s",
+        "seconds",
+    )
+    rows = [titles, tuple("---" for _ in titles), *map(_row, results)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def _row(result: Result) -> tuple[str, ...]:
+    series = result.series
+    outcome = result.outcome
+    delays = outcome.delays
+    taken = f"{statistics.median(delays):.1f} s, {max(delays):.1f} s" if delays else "-"
+    writes = f" at {outcome.writes} writes" if series.points is None else ""
+    return (
+        series.kind.replace("-", ", "),
+        f"{outcome.kills}{writes}",
+        f"{result.load:.0f}",
+        str(outcome.announced),
+        str(outcome.completed),
+        str(outcome.doubtful),
+        str(len(outcome.wrong)),
+        taken,
+        f"{sum(delay > 5 for delay in delays)} of {len(delays)}",
+        f"{result.seconds:.0f}",
+    )
+
+
+def report(result: Result) -> str:
+    """One series in words, with everything that went wrong."""
+    series = result.series
+    first = f"{series.kind}, seed {series.seed}, {result.seconds:.0f} s: {result.outcome}"
+    return "\n".join([first, *(f"  wrong: {words}" for words in result.outcome.wrong)])
+
+
 def main() -> None:
-    """Run a series, and print what became of it."""
+    """Run one series, or several, and print what became of the tasks."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
-    parser.add_argument("kind", choices=KINDS)
-    parser.add_argument("--points", type=int, default=300)
-    parser.add_argument("--writes", action="store_true")
+    parser.add_argument("kind", nargs="*", help=f"{', '.join(KINDS)} (default: all)")
+    parser.add_argument("--points", type=int, help="kills at random moments")
+    parser.add_argument("--writes", action="store_true", help="kill around each write")
     parser.add_argument("--most", type=int, help="the number of writes to kill at")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--parallel", type=int, default=2, help="series at the same time")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="what has ended stays here")
     given = parser.parse_args()
-    points = None if given.writes else given.points
-    began = time.monotonic()
-    outcome = run(given.kind, points=points, seed=given.seed, writes=given.most)
-    print(f"{given.kind}, seed {given.seed}, {time.monotonic() - began:.0f} s: {outcome}")
-    for words in outcome.wrong:
-        print("  wrong:", words)
-    sys.exit(bool(outcome.wrong))
+    kinds = given.kind or list(KINDS)
+    if unknown := set(kinds) - set(KINDS):
+        parser.error(f"no such series: {', '.join(sorted(unknown))}")
+    wanted = _wanted(given, kinds)
+    if len(wanted) == 1:
+        result = run_series(wanted[0])
+        if given.results is not None:
+            append_result(given.results, result)
+        print(report(result), flush=True)
+        sys.exit(bool(result.outcome.wrong))
+    with tempfile.TemporaryDirectory() as folder:
+        file = given.results or Path(folder) / "results"
+        results = run_missing(wanted, file, given.parallel)
+    print(table(results))
+    failed = len(wanted) - len(results)
+    if failed:
+        print(f"{failed} of {len(wanted)} series have no result")
+    wrong = [result for result in results if result.outcome.wrong]
+    for result in wrong:
+        print(report(result))
+    sys.exit(bool(failed or wrong))
+
+
+def _wanted(given: argparse.Namespace, kinds: Sequence[str]) -> list[Series]:
+    """The series that the options ask for; both without an option."""
+    points: int | None = given.points
+    if points is None and not given.writes:
+        points = 300
+    wanted: list[Series] = []
+    if points is not None:
+        wanted += [Series(kind, points, given.seed) for kind in kinds]
+    if given.writes or given.points is None:
+        wanted += [Series(kind, None, given.seed, given.most) for kind in kinds]
+    return wanted
 
 
 if __name__ == "__main__":
