@@ -14,6 +14,7 @@ import pytest
 
 from interlock.eager import start_eagerly
 from interlock.transport.http.server.pacing import PacedCoroutine
+from interlock.transport.http.server.parser import RequestParser
 from interlock.transport.http.server.scheduler import MOST_DIRECT, RequestScheduler
 
 from .echo_server import PATIENCE, request, running
@@ -247,6 +248,7 @@ class Recorder:
         self.order: list[str] = []
         self.arrived = asyncio.Semaphore(0)
         self._gate = gate
+        self.on_request: Callable[[str], object] = str
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer."""
@@ -254,6 +256,7 @@ class Recorder:
         if self._gate is not None:
             await self._gate.wait()
         self.order.append(scope["client"][0])
+        self.on_request(scope["client"][0])
         await send({"type": "http.response.start", "status": 204, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
@@ -281,9 +284,24 @@ async def answers(ends: list[socket.socket], each: int) -> None:
 
 
 @pytest.mark.parametrize("connections, pipelined", [(300, 1), (30, 100)])
-async def test_an_honest_client_beside_greedy_connections(connections: int, pipelined: int):
-    """All requests are in the kernel before the server reads any; the honest one comes last."""
+async def test_an_honest_client_beside_greedy_connections(
+    connections: int, pipelined: int, monkeypatch: pytest.MonkeyPatch
+):
+    """All requests are in the kernel before the server reads any; the honest one comes last. Until
+    it starts, only a few connections of others are parsed.
+    """
     app = Recorder()
+    parsed = 0
+    parsed_before: list[int] = []
+    feed = RequestParser.feed
+
+    def counted(self: RequestParser, data: bytes) -> None:
+        nonlocal parsed
+        parsed += 1
+        feed(self, data)
+
+    monkeypatch.setattr(RequestParser, "feed", counted)
+    app.on_request = lambda address: parsed_before.append(parsed) if address == HONEST else None
     async with running(app) as place:
         port = place.address[1]
         greedy = [connect(port, GREEDY) for _ in range(connections)]
@@ -293,6 +311,8 @@ async def test_an_honest_client_beside_greedy_connections(connections: int, pipe
             each.send(request())
         await answers(everyone, 1)
         app.order.clear()
+        parsed_before.clear()
+        parsed = 0
         for each in greedy:
             assert each.send(request() * pipelined)
         honest.send(request())
@@ -303,6 +323,7 @@ async def test_an_honest_client_beside_greedy_connections(connections: int, pipe
     assert len(app.order) == connections * pipelined + 1
     # Those that start directly, one of the round, and those that start while the loop reads.
     assert app.order.index(HONEST) <= 2 * MOST_DIRECT + 2
+    assert parsed_before[0] <= 2 * MOST_DIRECT + 3
 
 
 async def test_an_honest_client_whose_request_ends_with_many_greedy_ones():

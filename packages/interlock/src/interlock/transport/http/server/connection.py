@@ -37,6 +37,12 @@ closed.
 """
 _MOST_PIPELINED = 16  # queued requests above which receiving and parsing pause
 _FEW_PIPELINED = 8  # queued requests below which they continue
+_MOST_AT_ONCE = 122_880
+"""The number of bytes that one call receives at most. asyncio allocates that much for each call: by
+default 256 KiB, which the allocator maps and unmaps each time (30 us), because that is more than
+128 KiB.
+"""
+_MOST_UNPARSED = 65_536  # bytes that wait for their turn to be parsed above which receiving pauses
 _LINGER = 2.0  # seconds for which the rest of a refused request is received and dropped
 
 
@@ -109,6 +115,7 @@ class _Wait(Enum):
 
 _BODY = 1  # reasons why reading is paused
 _PIPELINE = 2
+_UNPARSED = 4
 
 
 class Connection(asyncio.Protocol):
@@ -130,6 +137,7 @@ class Connection(asyncio.Protocol):
         "_is_queued",
         "_is_starting",
         "_is_trusted",
+        "_line",
         "_parser",
         "_pauses",
         "_queue",
@@ -138,6 +146,7 @@ class Connection(asyncio.Protocol):
         "_server",
         "_still",
         "_transport",
+        "_unparsed",
         "_unsent",
         "_wait",
         "_writable",
@@ -164,6 +173,8 @@ class Connection(asyncio.Protocol):
         self._pauses = 0
         self._is_starting = False
         self._is_queued = False  # whether the scheduler knows that a request is ready
+        self._line = ""  # the holder in whose line it waits for its turn; empty if not known yet
+        self._unparsed = b""  # received data that waits for its turn to be parsed
         self._is_deaf = False  # whether received data is dropped
         self._is_lost = False
         self.is_paused = False
@@ -175,9 +186,14 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Handle a new connection."""
         self._transport = transport  # type: ignore[assignment]  # uvloop's are of no such class
+        if hasattr(transport, "max_size"):  # asyncio's own
+            transport.max_size = _MOST_AT_ONCE
         server = self._server
         peer = transport.get_extra_info("peername")
-        self.holder = network_of(peer[0] if isinstance(peer, tuple) else "")
+        address = peer[0] if isinstance(peer, tuple) else ""
+        self.holder = network_of(address)
+        if not server.has_principals:
+            self._line = holder_of_address(address)
         if server.table.admit(self):
             server.is_shared = server.has_principals or server.table.holders > 1
             self._deadline = server.now + server.limits.head_seconds
@@ -190,6 +206,7 @@ class Connection(asyncio.Protocol):
         server.table.discard(self)
         server.is_shared = server.has_principals or server.table.holders > 1
         server.scheduler.forget(self)
+        self._unparsed = b""
         self._is_lost = self._is_deaf = True
         self._expect(_Wait.NOTHING, 0.0)
         current = self._current
@@ -214,6 +231,31 @@ class Connection(asyncio.Protocol):
         server.received += len(data)
         if len(data) > LARGE:
             server.on_large()
+        if not server.is_shared or not self._line:
+            self._parse(data)
+            if self._queue:
+                self._run_queue()
+        elif self._is_queued or not server.scheduler.may_start(self):
+            self._wait_with(data)
+        else:
+            self._parse(data)
+            if self._can_start():
+                self.start_next()
+
+    def _wait_with(self, data: bytes) -> None:
+        """Keep data until it is this holder's turn, because parsing takes time too."""
+        self._unparsed += data
+        if self._wait is _Wait.REQUEST:
+            self._deadline = 0.0  # it is not idle any more
+        if len(self._unparsed) > _MOST_UNPARSED:
+            self._pause(_UNPARSED)
+        if not self._is_queued:
+            self._is_queued = True
+            self._server.scheduler.queue(self, self._line)
+
+    def _parse(self, data: bytes) -> None:
+        """Parse received bytes."""
+        server = self._server
         parser = self._parser
         if parser is None:
             parser = self._parser = RequestParser(self, server.limits, server.heads)
@@ -222,8 +264,6 @@ class Connection(asyncio.Protocol):
         except BadRequest as bad:
             self._refuse(bad)
             return
-        if self._queue:
-            self._run_queue()
         if parser.in_head and self._wait is not _Wait.HEAD:
             self._expect(_Wait.HEAD, server.limits.head_seconds)
 
@@ -332,6 +372,14 @@ class Connection(asyncio.Protocol):
     def start_next(self) -> None:
         """Start the next request, if there is one. Others follow when the scheduler says so."""
         self._is_queued = False
+        unparsed = self._unparsed
+        if unparsed:
+            self._unparsed = b""
+            if not self._is_deaf:
+                self._parse(unparsed)
+            self._resume(_UNPARSED)
+            if self._is_queued or self._is_of_another_holder():
+                return
         if not self._can_start():
             return
         self._is_starting = True
@@ -348,11 +396,26 @@ class Connection(asyncio.Protocol):
             bool(self._queue) and self._current is None and not self.is_paused and not self._is_lost
         )
 
+    def _is_of_another_holder(self) -> bool:
+        """Whether the next request counts for another holder than those before it. It then waits
+        for the turn of its own holder.
+        """
+        server = self._server
+        if not server.has_principals or not self._can_start():
+            return False
+        if server.holder_of(self._queue[0]) == self._line:
+            return False
+        self._wait_for_turn()
+        return True
+
     def _wait_for_turn(self) -> None:
         """Let the scheduler decide when the next request starts."""
         server = self._server
+        holder = server.holder_of(self._queue[0])
+        if not self._is_trusted:  # a proxy sends the requests of many holders
+            self._line = holder
         self._is_queued = True
-        server.scheduler.queue(self, server.holder_of(self._queue[0]))
+        server.scheduler.queue(self, holder)
 
     def _resume_pipeline(self) -> None:
         """Parse further requests, and receive them."""
@@ -368,7 +431,10 @@ class Connection(asyncio.Protocol):
     def _parse_rest(self) -> None:
         """Parse requests that have been received before, and then receive more."""
         parser = self._parser
-        self.data_received(b"")
+        if not self._is_deaf:
+            self._parse(b"")
+            if self._queue:
+                self._run_queue()
         if parser is None or not parser.is_paused:
             self._resume(_PIPELINE)
 
@@ -578,7 +644,7 @@ class Connection(asyncio.Protocol):
         elif self._queue:
             self._queue[-1].keep_alive = False
             if self._pauses:
-                self._resume(_BODY | _PIPELINE)
+                self._resume(_BODY | _PIPELINE | _UNPARSED)
             self._run_queue()
         elif current is not None:
             current.keep_alive = False
@@ -614,7 +680,7 @@ class Connection(asyncio.Protocol):
     @property
     def is_idle(self) -> bool:
         """Whether no request is running."""
-        return self._current is None and not self._queue
+        return self._current is None and not self._queue and not self._unparsed
 
     def close_idle(self) -> None:
         """Close the connection, on which no request is running."""
