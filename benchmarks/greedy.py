@@ -210,7 +210,7 @@ async def _child(*options: str, descriptor: int | None = None) -> AsyncIterator[
 def _uvloop() -> Callable[[], asyncio.AbstractEventLoop]:
     import uvloop  # late: only for this option
 
-    return uvloop.new_event_loop  # type: ignore[no-any-return]  # it has no types everywhere
+    return uvloop.new_event_loop
 
 
 async def _ready() -> None:
