@@ -106,8 +106,9 @@ async def test_granted_and_denied_paths(mechanism: str, tmp_path: Path) -> None:
 
 
 async def test_a_helper_that_has_ended_is_started_again(tmp_path: Path) -> None:
-    """The one that opens the port of the proxy in the namespace of a program."""
+    """The one that opens the port of the proxy in the namespace of a program. No zombie is left."""
     need("bubblewrap")
+    helpers = []
     for _ in range(2):
         async with (
             website() as port,
@@ -117,6 +118,10 @@ async def test_a_helper_that_has_ended_is_started_again(tmp_path: Path) -> None:
         link = namespace_ports()._link
         assert link is not None
         link.shutdown(socket.SHUT_RDWR)
+        helpers.append(namespace_ports()._helper)
+    first, second = helpers
+    assert first != second
+    assert not Path(f"/proc/{first}").exists()
 
 
 async def test_a_hole_in_an_open_folder(tmp_path: Path) -> None:

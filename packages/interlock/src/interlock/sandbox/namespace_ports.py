@@ -5,8 +5,10 @@ them (`listen.py`).
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import os
+import signal
 import socket
 import sys
 import threading
@@ -26,6 +28,7 @@ class NamespacePorts:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._link: socket.socket | None = None
+        self._helper = 0  # its process ID
         self._owner = 0  # the process that has started the helper; a fork needs its own
 
     def prepare(self) -> None:
@@ -48,9 +51,8 @@ class NamespacePorts:
                 link = self._started()
                 try:
                     return _asked(link, process, port)
-                except (ConnectionError, TimeoutError):  # the helper has ended
-                    link.close()
-                    self._link = None
+                except (ConnectionError, TimeoutError):  # the helper has ended, or hangs
+                    self._abandon(link)
                     if is_last:
                         raise
         raise AssertionError  # the loop returns or raises
@@ -63,7 +65,7 @@ class NamespacePorts:
         python = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
         null = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
         with theirs:
-            os.posix_spawn(
+            self._helper = os.posix_spawn(
                 python,
                 [python, "-I", "-S", _PROGRAM, str(_LINK)],
                 {},
@@ -74,6 +76,15 @@ class NamespacePorts:
         self._link = ours
         self._owner = os.getpid()
         return ours
+
+    def _abandon(self, link: socket.socket) -> None:
+        """End the helper, if it has not ended, so that neither it nor a zombie is left."""
+        self._link = None
+        atexit.unregister(link.close)
+        link.close()
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):  # somebody has waited
+            os.kill(self._helper, signal.SIGKILL)
+            os.waitpid(self._helper, 0)
 
 
 def _asked(link: socket.socket, process: int, port: int) -> socket.socket:
