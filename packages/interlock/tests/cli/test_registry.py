@@ -308,6 +308,25 @@ def test_search(interlock: Command, registry: LocalRegistry) -> None:
     assert "No server has" in interlock("search", "nothing").stdout
 
 
+@pytest.mark.parametrize(
+    "page",
+    [
+        {"servers": "many"},
+        {"servers": ["one", {"server": "two"}, {"server": {"name": 3}, "_meta": 4}]},
+        {"servers": [None], "metadata": [5]},
+        {"servers": [None], "metadata": {"nextCursor": "again"}},
+    ],
+)
+def test_a_search_survives_any_answer(
+    interlock: Command, registry: LocalRegistry, monkeypatch: pytest.MonkeyPatch, page: Any
+) -> None:
+    """What is not a list of servers is left out, and a cursor that leads nowhere ends."""
+    monkeypatch.setattr(registry, "answer", lambda *request: (200, page))
+    found = interlock("search", "weather")
+    assert found.exit_code == 0
+    assert isinstance(found.exception, SystemExit | None)
+
+
 # -- add -------------------------------------------------------------------------------------------
 
 FULL = {

@@ -83,9 +83,13 @@ class Registry:
             if cursor:
                 query["cursor"] = cursor
             page = await self._call("GET", f"/v0.1/servers?{urlencode(query)}")
-            found += page.get("servers") or []
-            cursor = (page.get("metadata") or {}).get("nextCursor") or ""
-            if not cursor or not page.get("servers"):
+            listed = page.get("servers")
+            servers = listed if isinstance(listed, list) else []
+            servers = [one for one in servers if isinstance(one, dict)]
+            found += servers
+            metadata = page.get("metadata")
+            cursor = str(metadata.get("nextCursor") or "") if isinstance(metadata, dict) else ""
+            if not cursor or not servers:
                 break
         return found[:limit]
 

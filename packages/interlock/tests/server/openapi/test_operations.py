@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -63,6 +64,14 @@ def parameter(place: str, name: str, **members: Any) -> dict[str, Any]:
 def test_documents_that_cannot_be_used(given: Any, words: str) -> None:
     with pytest.raises(OpenApiError, match=words):
         OpenApi(given, base="https://api.example")
+
+
+def test_any_mapping() -> None:
+    """Such as one that nobody can change."""
+    shared = MappingProxyType({"get": MappingProxyType(operation(operationId="look"))})
+    given = document({"/x": shared})
+    api = OpenApi(MappingProxyType(given), base="https://api.example")
+    assert api._tool("look") is not None
 
 
 def test_yaml(tmp_path: Path) -> None:

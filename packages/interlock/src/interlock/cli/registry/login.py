@@ -69,7 +69,7 @@ def actions_token() -> str:
         token: Any = msgspec.json.decode(body)
     except (InterlockError, TimeoutError, msgspec.DecodeError) as bad:
         raise RegistryFailed(f"GitHub gave no token for this job: {bad}") from None
-    if status != 200 or not token.get("value"):
+    if status != 200 or not isinstance(token, dict) or not token.get("value"):
         raise RegistryFailed(f"GitHub gave no token for this job: {status}", status)
     return str(token["value"])
 

@@ -34,7 +34,8 @@ def search(words: str, limit: int, machine: bool, registry: str | None) -> None:
         say(f"No server has {words!r} in its name.")
         return
     for one in found:
-        server = one.get("server") or {}
+        named = one.get("server")
+        server = named if isinstance(named, dict) else {}
         status, _ = status_of(one)
         marked = f"  ({status})" if status != "active" else ""
         say(f"{server.get('name', '')} {server.get('version', '')}{marked}", bold=True)

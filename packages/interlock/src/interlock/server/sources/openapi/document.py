@@ -127,8 +127,10 @@ def read_document(source: DocumentSource) -> ApiDocument:
     Raises:
         OpenApiError: The document cannot be read, or is not of OpenAPI 3.0 or 3.1.
     """
-    if isinstance(source, Mapping):
-        return ApiDocument(source if isinstance(source, dict) else dict(source))
+    if isinstance(source, dict):
+        return ApiDocument(source)
+    if isinstance(source, Mapping):  # its objects may be such mappings too
+        return ApiDocument(_PlainData("the document").of(source))
     if isinstance(source, bytes):
         text = source
         name = "the document"
@@ -169,7 +171,9 @@ def _read_yaml(text: bytes, name: str) -> Any:
 
 
 class _PlainData:
-    """YAML data as JSON data: keys such as 200 become strings, and dates their text."""
+    """Data of YAML or of other mappings as JSON data: keys such as 200 become strings, and dates
+    their text.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -180,7 +184,7 @@ class _PlainData:
         self._left -= 1
         if self._left < 0:
             raise OpenApiError(f"{self._name} is too large: its aliases repeat themselves")
-        if isinstance(value, dict):
+        if isinstance(value, Mapping):
             return {_key(name): self.of(part) for name, part in value.items()}
         if isinstance(value, list | tuple):
             return [self.of(part) for part in value]
