@@ -6,13 +6,17 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import stat
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 
+from interlock import Stdio
+from interlock.sync import Client
 from tests.cli.conftest import Command
 from tests.cli.identity import SECRETS, Identity, as_json, browser
 from tests.cli.sites import Site
@@ -84,6 +88,20 @@ def test_log_in_use_and_log_out(interlock: Command, site: Identity, home: Path) 
         interlock("auth", "status").stdout
         == "No logins are stored. Log in: interlock auth login URL\n"
     )
+
+
+def test_a_bridge_uses_the_login(interlock: Command, site: Identity, home: Path) -> None:
+    """And renews it; the host in front of the bridge sees no token (`AUT-10`)."""
+    site.seconds = 1e-6
+    assert interlock("auth", "login", site.url, "--scope", "shop:write").exit_code == 0
+    site.seconds, before = 600, len(site.forms("/token"))
+    keep = {name: os.environ[name] for name in ("HOME", "PYTHON_KEYRING_BACKEND")}
+    seen: list[bytes] = []
+    command = [sys.executable, "-m", "interlock", "bridge", site.url]
+    with Client(Stdio(command, env=keep, tap=lambda way, frame: seen.append(frame))) as client:
+        assert client.call_tool("buy").text == "bought"
+    assert not any(secret.encode() in frame for secret in SECRETS for frame in seen)
+    assert [form["grant_type"] for form in site.forms("/token")[before:]] == ["refresh_token"]
 
 
 def test_status_is_a_table(interlock: Command, site: Identity) -> None:

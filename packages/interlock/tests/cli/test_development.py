@@ -26,6 +26,25 @@ def boom() -> str:
 def forgot(ctx, city: str) -> str:
     return city
 """
+BROKEN_LIST = """
+from interlock import Server
+
+server = Server("failing")
+
+def layer(handler):
+    async def handle(x):
+        if x.method == "tools/list":
+            raise ValueError("disk full")
+        return await handler(x)
+    return handle
+
+server.use(layer)
+
+@server.tool
+def fine() -> str:
+    return "fine"
+"""
+
 SHOWN = "ValueError: disk full (failing.py:9, in boom)"
 
 
@@ -43,6 +62,16 @@ def test_call_shows_the_error_of_a_file(interlock: Command, failing: Path, revis
     result = interlock("call", failing, "boom", "--revision", revision)
     assert result.exit_code == 1
     assert result.stdout.rstrip().endswith(SHOWN)
+    assert "Traceback" not in result.stderr
+
+
+def test_list_shows_the_error_of_a_file(interlock: Command, tmp_path: Path) -> None:
+    """A list runs the author's code too: middleware, for example."""
+    path = tmp_path / "failing.py"
+    path.write_text(BROKEN_LIST, encoding="utf-8")
+    result = interlock("list", path)
+    assert result.exit_code == 3
+    assert "ValueError: disk full (failing.py:9, in handle)" in result.stderr
     assert "Traceback" not in result.stderr
 
 

@@ -15,7 +15,7 @@ from interlock import Client, Server
 from interlock import types as t
 from interlock.store import MemoryStore
 from interlock.transport.http.limits import Limits
-from interlock.wire.revisions import R2, R3, R4
+from interlock.wire.revisions import R1, R2, R3, R4
 from tests.protocol.frames import answer, initialize, notification, request
 from tests.protocol.offered import offered
 from tests.transport.raw_web import House, Web, call, cancelled, serving, tool, written
@@ -162,7 +162,16 @@ async def test_a_server_without_sessions():
 
 @pytest.mark.parametrize(
     "said, status",
-    [(R4, 200), (R3, 400), (R2, 400), (None, 200), ("2099-01-01", 400), ("", 400), ("x", 400)],
+    [
+        (R4, 200),
+        (R3, 400),
+        (R2, 400),
+        (R1, 400),
+        (None, 200),
+        ("2099-01-01", 400),
+        ("", 400),
+        ("x", 400),
+    ],
 )
 async def test_the_revision_of_a_request(web: Web, said: str | None, status: int):
     """A header that names another one than the session, or none, is refused (`HTL-50`)."""
