@@ -19,7 +19,7 @@ import {
 import { act } from "../kit/net.js";
 import { Menu } from "./menu.js";
 import { ProjectChoice } from "./projects.js";
-import { attempt, current, open, overlay, project, seek, sessions } from "./store.js";
+import { attempt, current, open, overlay, project, seek, sessions, settings } from "./store.js";
 
 const PAUSE = 200;
 const DAY = 86_400_000;
@@ -58,6 +58,9 @@ export function grouped(all, now) {
   return [...groups];
 }
 
+/** Whether the middle of the page shows a conversation; "" for a new one. @param {string} id */
+const isShown = (id) => current.value === id && !settings.value;
+
 /** The conversations, or what a search found. */
 export function Conversations() {
   const [words, setWords] = useState("");
@@ -69,8 +72,8 @@ export function Conversations() {
       <${ProjectChoice} />
       <button
         type="button"
-        class=${cls("side-row new", !current.value && "is-current")}
-        aria-current=${current.value ? undefined : "page"}
+        class=${cls("side-row new", isShown("") && "is-current")}
+        aria-current=${isShown("") ? "page" : undefined}
         onClick=${() => open("")}
       >
         <${Icon} name="plus" />
@@ -128,7 +131,7 @@ function Listed() {
 function Row({ one }) {
   const [naming, setNaming] = useState(false);
   const id = useId();
-  const shown = one.id === current.value;
+  const shown = isShown(one.id);
   const about = [one.began ? when(lastOf(one)) : "", visible(one.model ?? "")]
     .filter(Boolean)
     .join(" · ");

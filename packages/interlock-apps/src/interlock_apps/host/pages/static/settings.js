@@ -5,7 +5,7 @@ import { NotificationsSection } from "./notify.js";
 import { ModelsSection } from "./settings-models.js";
 import { PolicySection } from "./settings-policy.js";
 import { ServersSection } from "./settings-servers.js";
-import { setup, settings } from "./store.js";
+import { settings, settingsPlace, setup } from "./store.js";
 
 /**
  * A section of the settings. `title` is its name; `configures`: it changes the files of
@@ -41,6 +41,7 @@ const Tabs = ({ shown }) => html`
           class=${cls("quiet", one.id === shown && "is-current")}
           aria-current=${one.id === shown ? "page" : undefined}
           onClick=${() => {
+            settingsPlace.value = { name: "list" };
             settings.value = one.id;
           }}
         >
