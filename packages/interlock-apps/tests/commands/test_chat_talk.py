@@ -233,6 +233,25 @@ async def test_a_line_that_is_typed_while_it_works() -> None:
     ]
 
 
+async def test_a_line_after_the_last_step_is_answered_in_the_same_turn() -> None:
+    """It is sent while the model writes the answer: the turn goes on with it."""
+    gates = [Gate(call("guide__picture")), Gate("One."), Gate("Two.")]
+    model = Scripted(*gates)
+    async with seated({"guide": guide()}, models=[model], policy=ALLOW) as seat:
+        await seat.answer("❯", "go\r")
+        gates[0].open.set()
+        await gates[1].reached.wait()
+        seat.type("and then?\r")
+        await seat.see(r"\+ and then\? .for the model's next step")
+        gates[1].open.set()
+        await gates[2].reached.wait()
+        assert texts_of(model.requests[-1].messages[-1]) == ["and then?"]
+        gates[2].open.set()
+        await seat.see("Two.")
+        await seat.leave()
+    assert seat.text.index("One.") < seat.text.index("Two.")
+
+
 async def test_model_context_and_files_by_command(tmp_path: Path) -> None:
     """/model with an effort, /context with the choice of tools, and /attach before a message."""
     one = Scripted("Good.", name="one", facts=ModelFacts(images=False))

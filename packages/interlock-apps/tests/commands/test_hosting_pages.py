@@ -131,6 +131,43 @@ async def test_approvals_and_rules_last(home: Path, everyday: Path, site: Site) 
     assert "everyday is not available" in ended.err
 
 
+async def test_a_project_and_the_replay_of_its_conversation(
+    home: Path, everyday: Path, site: Site
+) -> None:
+    """`--project` decides by the project's rules; `--replay` shows the exported conversation
+    without any server, and writes to no log.
+    """
+    servers = written(home / "servers.json", {"everyday": everyday})
+    project = home / "sums.toml"
+    project.write_text(f'name = "Sums"\nservers = ["everyday"]\n\n{ALLOW}', encoding="utf-8")
+    data = home / "data"
+    words = ["-c", servers, "-m", f"openai:m@{site.openai}", "--project", project]
+    async with hosting("host", *words, XDG_DATA_HOME=str(data)) as page:
+        await page.enter()
+        async with page.events() as events:
+            await _allow_all(page, events, {"everyday"})
+            session = (await page.act("newSession"))["session"]
+            await page.act("say", session=session, text="1 + 2?")
+            decided = await seen(events, noted("callDecided"))
+            assert (decided["by"], decided["allow"]) == ("rule", True)
+            await seen(events, noted("turnEnded"))
+        exported = await page.client.get("/api/log.jsonl", params={"session": session})
+        assert await page.ended(signal.SIGTERM) == 0
+    (home / "sums.jsonl").write_bytes(exported.content)
+    before = (data / "interlock/host/log.db").read_bytes()
+    async with hosting("host", "--replay", home / "sums.jsonl", XDG_DATA_HOME=str(data)) as page:
+        await page.enter()
+        state = await page.until(lambda each: each.get("state"))
+        assert "Nothing here is written to your log" in state["demo"]
+        (listed,) = state["sessions"]
+        assert (listed["id"], listed["past"], state["servers"]) == (session, True, [])
+        opened = await page.act("openSession", session=session, turns=20)
+        said = [one["event"]["type"] for one in opened["notes"]]
+        assert {"personSaid", "callEnded", "turnEnded"} <= set(said)
+        assert await page.ended(signal.SIGTERM) == 0
+    assert (data / "interlock/host/log.db").read_bytes() == before
+
+
 async def test_a_configuration_that_changes(home: Path, curious: Path, everyday: Path) -> None:
     """A server that is added appears and one that is removed goes; a file that is half written
     changes nothing (`HST-05`).
