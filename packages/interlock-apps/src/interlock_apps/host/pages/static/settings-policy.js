@@ -102,7 +102,7 @@ export function PolicySection() {
     </ol>
   `;
   const setting = (what, label, value) => html`
-    <label class="field narrow">
+    <label class="field">
       <span class="label">${label}</span>
       <select
         value=${value}
