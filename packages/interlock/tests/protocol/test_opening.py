@@ -11,6 +11,7 @@ import pytest
 
 from interlock import types as t
 from interlock.protocol.opening import (
+    AnsweredBoth,
     CannotRestart,
     Discover,
     Ended,
@@ -375,6 +376,25 @@ def test_the_answer_to_a_probe_counts_however_late_it_comes(turns: list[tuple[An
     """Whoever answers it is of the stateless era (`ERA-05`)."""
     opened = play(opening(), turns)
     assert (opened.revision, opened.probe_failed) == (NEWEST, False)
+
+
+BOTH = AnsweredBoth(discovered(NEWEST), greeting(R4))
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        [(PROBE, SILENCE), (ASK_SOON, BOTH)],
+        [(PROBE, SILENCE), (ASK_SOON, SILENCE), (AFRESH, BOTH)],
+    ],
+    ids=["the first process", "beside a new process"],
+)
+def test_a_server_that_has_answered_initialize_too_is_used_as_it_agreed(
+    turns: list[tuple[Any, Any]],
+) -> None:
+    """A server of both eras decides by `initialize`; it is probed again the next time."""
+    opened = play(opening(), turns)
+    assert (opened.revision, opened.probe_failed) == (R4, False)
 
 
 REMEMBERED: dict[str, tuple[list[tuple[Any, Any]], Any]] = {

@@ -152,6 +152,16 @@ async def test_the_answer_to_the_probe_counts_though_it_comes_late(tmp_path: Pat
         assert (found.revision, await number(transport)) == (NEWEST, 1)
 
 
+async def test_a_server_of_both_eras_that_answers_the_probe_late_is_used_as_it_agreed(
+    tmp_path: Path,
+) -> None:
+    """It has got `initialize` meanwhile, and answers that too (`ERA-07`)."""
+    late = f"after = json.loads(sys.stdin.readline())\n{DISCOVERED}\nmessage = after\ngreet()"
+    async with opened(old_server(tmp_path, probe=late), probe_seconds=0.2) as (transport, found):
+        assert (found.revision, found.probe_failed) == (R1, False)
+        assert await number(transport) == 1
+
+
 async def test_a_server_that_ends_before_it_reads_anything_is_started_once(tmp_path: Path) -> None:
     """The probe is not why, so nothing would be different the next time (`ERR-21`)."""
     with pytest.raises(t.Unreachable, match="no config file") as caught:

@@ -32,8 +32,8 @@ from ..wire.revisions import HANDSHAKE_REVISIONS, REVISIONS, STATELESS_REVISIONS
 DEFAULT_PROBE_SECONDS = 5.0
 PROBE_READ_SECONDS = 0.5
 """Seconds after which `initialize` is sent to a server that has read the probe and has not
-answered. That it is merely slow does no harm: its answer counts when it comes, and the Python SDK
-up to 1.8 ends with this message, which tells that it had stopped."""
+answered. That it is merely slow does no harm: its answer counts when it comes (see AnsweredBoth),
+and the Python SDK up to 1.8 ends with this message, which tells that it had stopped."""
 READ_SECONDS = 1.25
 """Seconds after which a server that has read `initialize` too, and has answered neither, is taken
 to have stopped. The two together leave a second of the three that a server which starts quickly may
@@ -60,8 +60,8 @@ class Discover(Struct, frozen=True):
 class Handshake(Struct, frozen=True):
     """Please send `initialize` offering this revision, and wait for the answer.
 
-    A request that came before it on the same connection may be answered late. Where that is a
-    DiscoverResult, return it instead.
+    The probe that came before it on the same connection may be answered late. Where that is a
+    DiscoverResult, return it instead, or AnsweredBoth if `initialize` is then answered too.
 
     Attributes:
         revision: The revision to offer.
@@ -85,6 +85,21 @@ class Restart(Struct, frozen=True):
 
 class Silence(Struct, frozen=True):
     """Nothing came in time."""
+
+
+class AnsweredBoth(Struct, frozen=True):
+    """The server has answered the probe late, and then `initialize` too.
+
+    A server of both eras decides by the requests that it gets: after `initialize` it speaks the
+    revision of its answer, and its results lack what newer revisions require.
+
+    Attributes:
+        discovered: Its answer to the probe.
+        greeted: Its answer to `initialize`.
+    """
+
+    discovered: t.DiscoverResult
+    greeted: t.InitializeResult
 
 
 class Ended(Struct, frozen=True):
@@ -124,13 +139,14 @@ class UnsupportedRevision(t.ProtocolError):
 
 
 Step = Discover | Handshake | Restart
-Outcome = t.DiscoverResult | t.InitializeResult | t.McpError | Silence | Ended | CannotRestart
+OpeningResult = t.DiscoverResult | t.InitializeResult | AnsweredBoth
+Outcome = OpeningResult | t.McpError | Silence | Ended | CannotRestart
 Turns = Generator[Step, Outcome, Opened]
 
 
-def is_opening_result(outcome: object) -> TypeGuard[t.DiscoverResult | t.InitializeResult]:
-    """Whether a server has answered one of the two questions that open a conversation."""
-    return isinstance(outcome, t.DiscoverResult | t.InitializeResult)
+def is_opening_result(outcome: object) -> TypeGuard[OpeningResult]:
+    """Whether a server has answered one of the two requests that open a conversation, or both."""
+    return isinstance(outcome, OpeningResult)
 
 
 def opening(
@@ -190,6 +206,8 @@ def _find_out(handshake: Sequence[str], stateless: Sequence[str], seconds: float
     was_silent = isinstance(probed, Silence)
     patience = READ_SECONDS if seconds is None else seconds
     outcome = yield Handshake(handshake[-1], patience if was_silent else None)
+    if isinstance(outcome, AnsweredBoth):
+        return _greeted(handshake, outcome.greeted)
     if isinstance(outcome, t.InitializeResult):
         return _greeted(handshake, outcome)
     if isinstance(outcome, t.DiscoverResult):  # the probe was merely slow to be answered
@@ -212,6 +230,8 @@ def _start_afresh(
     outcome = yield Restart(Handshake(handshake[-1]))
     if isinstance(outcome, CannotRestart):
         raise _failure(failed)
+    if isinstance(outcome, AnsweredBoth):  # the process before
+        return _greeted(handshake, outcome.greeted)
     if isinstance(outcome, t.InitializeResult):
         return replace(_greeted(handshake, outcome), probe_failed=True)
     if isinstance(outcome, t.DiscoverResult):  # of the process before

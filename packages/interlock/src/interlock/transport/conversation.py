@@ -46,6 +46,8 @@ from ..protocol.events import (
 from ..protocol.extensions import NO_EXTENSIONS, ExtensionMessages
 from ..protocol.handshake.messages import OPENED, OPENED_PARAMS, OPENING, opening_params
 from ..protocol.opening import (
+    READ_SECONDS,
+    AnsweredBoth,
     CannotRestart,
     Discover,
     Handshake,
@@ -677,7 +679,7 @@ class OpeningSteps:
                     self._bound.reschedule(asyncio.get_running_loop().time() + seconds)
                 return await asyncio.shield(answer)
         except TimeoutError:
-            return Silence()
+            return self._late_discovery() or Silence()
         finally:
             self._bound = self._left = None
             answer.cancel()
@@ -697,16 +699,25 @@ class OpeningSteps:
         return step.seconds if isinstance(step, Discover) else None
 
     async def _first_result(self, task: asyncio.Task[Outcome]) -> Outcome:
-        """Return the outcome of the handshake, or a DiscoverResult that arrives earlier."""
+        """Return the outcome of the handshake, or a DiscoverResult that arrives earlier: alone if
+        the handshake is not answered soon after it, or is refused.
+        """
         probe = self._open.get("server/discover")
         if probe is None or probe is task:
             return await asyncio.shield(task)
         await asyncio.wait({task, probe}, return_when=asyncio.FIRST_COMPLETED)
-        if probe.done() and not probe.cancelled() and probe.exception() is None:
-            late = probe.result()
-            if isinstance(late, t.DiscoverResult):
-                return late
-        return await asyncio.shield(task)
+        late = self._late_discovery()
+        if late is None:
+            return await asyncio.shield(task)
+        await asyncio.wait({task}, timeout=READ_SECONDS)
+        greeted = _result(task)
+        return AnsweredBoth(late, greeted) if isinstance(greeted, t.InitializeResult) else late
+
+    def _late_discovery(self) -> t.DiscoverResult | None:
+        """Return the response to the probe, if it has arrived."""
+        probe = self._open.get("server/discover")
+        late = _result(probe) if probe is not None else None
+        return late if isinstance(late, t.DiscoverResult) else None
 
     async def _send(self, step: Discover | Handshake) -> Outcome:
         hello = self._hello
@@ -750,6 +761,13 @@ def _seen(task: asyncio.Task[Any]) -> None:
     """Mark an exception as retrieved, because no call waits for it any more."""
     if not task.cancelled():
         task.exception()
+
+
+def _result(task: asyncio.Task[Outcome]) -> Outcome | None:
+    """Return what a task has returned; None if it has not, or has failed."""
+    if not task.done() or task.cancelled() or task.exception() is not None:
+        return None
+    return task.result()
 
 
 def _wants_progress(x: Exchange) -> bool:
