@@ -45,6 +45,14 @@ class Lab(Protocol):
         """Cancel a task at another worker."""
         ...
 
+    async def start_of_another(self) -> str:
+        """Create a task of another principal, and return its id."""
+        ...
+
+    async def ask_in_vain(self, id: str) -> None:
+        """Ask for a task that the principal does not have."""
+        ...
+
 
 async def create(lab: Lab) -> float:
     """The median time of a call that becomes a task, in milliseconds."""
@@ -89,6 +97,19 @@ async def elsewhere(lab: Lab) -> float:
     return await _cancelled(lab, lab.cancel_elsewhere)
 
 
+async def stranger(lab: Lab) -> float:
+    """The processor time of a request for another principal's task, divided by that of a request
+    for a task that does not exist. The two take turns.
+    """
+    ids = [await lab.start_of_another(), "0" * 32]
+    samples: list[list[int]] = [[], []]
+    for number in range(SAMPLES * 10):
+        began = time.process_time_ns()
+        await lab.ask_in_vain(ids[number % 2])
+        samples[number % 2].append(time.process_time_ns() - began)
+    return statistics.median(samples[0]) / statistics.median(samples[1])
+
+
 async def sleeping(lab: Lab) -> float:
     """The memory of a task that waits, in KB: the growth of the process."""
     await lab.start("wait")
@@ -108,6 +129,7 @@ FIGURES: dict[str, Callable[[Lab], Awaitable[float]]] = {
     "creations": creations,
     "cancel": cancel,
     "elsewhere": elsewhere,
+    "stranger": stranger,
     "sleeping": sleeping,
 }
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
+from msgspec import Raw
 from task_figures import Lab, measure
 
-from interlock import Client, Server, TaskLimits, Tasks
+from interlock import Caller, Client, Exchange, McpError, Principal, Server, TaskLimits, Tasks
+from interlock import types as t
+from interlock.types.tasks import TASKS_EXTENSION, CreateTaskResult, GetTaskRequestParams
 
 
 class InterlockLab:
@@ -21,7 +25,8 @@ class InterlockLab:
     def __init__(self, store: str) -> None:
         self.entered = asyncio.Semaphore(0)
         self.cancelled = asyncio.Semaphore(0)
-        self.client = Client(self._server(store))
+        self.server = self._server(store)
+        self.client = Client(self.server)
         self.other = Client(self._server(store))
 
     def _server(self, store: str) -> Server:
@@ -57,6 +62,25 @@ class InterlockLab:
     async def cancel_elsewhere(self, task: Any) -> None:
         """Cancel a task at another worker."""
         await self.other.task(task.id).cancel()
+
+    async def start_of_another(self) -> str:
+        """Create a task of another principal, and return its id."""
+        params = t.CallToolRequestParams(name="wait", arguments=Raw(b"{}"))
+        made = await self.server.handle(Exchange("tools/call", params, _caller("alice")))
+        assert isinstance(made, CreateTaskResult)
+        return made.task_id
+
+    async def ask_in_vain(self, id: str) -> None:
+        """Ask for a task that the principal does not have."""
+        params = GetTaskRequestParams(task_id=id)
+        with contextlib.suppress(McpError):
+            await self.server.handle(Exchange("tasks/get", params, _caller("bob")))
+            raise AssertionError("the task is known")
+
+
+def _caller(name: str) -> Caller:
+    capabilities = t.ClientCapabilities(extensions={TASKS_EXTENSION: {}})
+    return Caller("2026-07-28", capabilities, principal=Principal(subject=name))
 
 
 async def run(store: str, figure: Callable[[Lab], Awaitable[float]]) -> float:

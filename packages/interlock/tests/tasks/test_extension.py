@@ -29,10 +29,12 @@ from interlock import (
 )
 from interlock import types as t
 from interlock.exchange import AnyResult
+from interlock.store import open_store
 from interlock.types.tasks import (
     TASKS_EXTENSION,
     CancelTaskRequestParams,
     CreateTaskResult,
+    GetTaskPayloadRequestParams,
     GetTaskRequestParams,
     Task,
     UpdateTaskRequestParams,
@@ -416,6 +418,62 @@ async def test_a_stranger_does_not_know_the_task() -> None:
                 other = await refused(stranger.get("0" * 32))
                 assert (bad.code, bad.message) == (other.code, other.message)
                 assert bad.code == -32602
+        assert (await alice.get(id)).status == "working"
+
+
+class CountingRecords:
+    """Records of a store that notes each operation, with the length of its key."""
+
+    def __init__(self, records: Any) -> None:
+        self._records = records
+        self.operations: list[tuple[str, int]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        operation = getattr(self._records, name)
+
+        def noted(*args: Any, **options: Any) -> Any:
+            if args and args[0] != "task-workers":  # the heartbeats of this worker
+                self.operations.append((name, len(args[0])))
+            return operation(*args, **options)
+
+        return noted
+
+
+@pytest.mark.parametrize("keys", [(), (b"0123456789abcdef",)], ids=["plain", "sealed"])
+@pytest.mark.parametrize("revision", ["2025-11-25", NEWEST])
+async def test_the_id_of_a_stranger_costs_what_an_unknown_one_costs(
+    revision: str, keys: tuple[bytes, ...], tmp_path: Path
+) -> None:
+    """`TK4-23`, `TKX-28`: the same operations on the store and the same answer, so the time tells
+    nothing either.
+    """
+    store = open_store(f"sqlite://{tmp_path}/tasks.db")
+    counted = CountingRecords(store.records)
+    store.records = counted
+    async with serving(make_server(store=store, keys=keys)) as peer:
+        alice = Peer(peer.server, ALICE)
+        id = (await alice.create("wait")).task_id
+        await alice.until(id, lambda task: task.status_message == "half way")
+        bob = Peer(peer.server, BOB)
+        bob.caller = Caller(revision, DECLARED, principal=BOB)
+        methods: dict[str, Callable[[str], Any]] = {
+            "tasks/get": lambda id: GetTaskRequestParams(task_id=id),
+            "tasks/cancel": lambda id: CancelTaskRequestParams(task_id=id),
+        }
+        if revision == NEWEST:
+            methods["tasks/update"] = lambda id: UpdateTaskRequestParams(
+                task_id=id, input_responses={"first": Raw(json.dumps(YES).encode())}
+            )
+        else:
+            methods["tasks/result"] = lambda id: GetTaskPayloadRequestParams(task_id=id)
+        for method, params in methods.items():
+            costs = []
+            for asked in (id, "0" * len(id)):
+                counted.operations.clear()
+                bad = await refused(bob.request(method, params(asked)))
+                costs.append((bad.code, bad.message, bad.data, [*counted.operations]))
+            assert costs[0] == costs[1], method
+            assert costs[0][3], "a store that is not asked shows nothing"
         assert (await alice.get(id)).status == "working"
 
 
