@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from interlock import Client, Context, McpError, Principal, Server, Tasks
+from interlock.wire.revisions import REVISIONS
 from tests.gateway.behind import connected, gateway_of, names_of, settings_of
 from tests.gateway.made import client, entries, made
 
@@ -42,6 +43,42 @@ async def test_tasks_of_either_revision(front: str, behind: str, shared: bool) -
     gateway = gateway_of(settings, {"slow": slow()})
     async with connected(gateway, revision=front, elicit=lambda q: {"confirm": True}) as client:
         assert await outcome(client) == (True, "agreed True")
+
+
+def crunching() -> Server:
+    """A server whose tools can be, and have to be, tasks where there are any."""
+    server = Server("slow", extensions=[Tasks()])
+
+    @server.tool(task="optional")
+    async def double(n: int) -> int:
+        return 2 * n
+
+    @server.tool(task="required")
+    async def square(n: int) -> int:
+        return n * n
+
+    return server
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("behind", REVISIONS)
+@pytest.mark.parametrize("front", REVISIONS)
+async def test_tools_with_tasks_between_any_two_revisions(front: str, behind: str) -> None:
+    """A client without tasks gets the result, for which the gateway waits. A tool that has to be a
+    task fails in clear words only where its server cannot have tasks with the gateway.
+    """
+    settings = settings_of(f'[servers.slow]\ncommand = ["slow"]\nrevision = "{behind}"\n')
+    gateway = gateway_of(settings, {"slow": crunching()})
+    async with connected(gateway, revision=front) as client:
+        assert (await client.call_tool("slow__double", {"n": 21})).text == "42"
+        handle = await client.start_tool("slow__double", {"n": 3})
+        assert (handle.id is not None) == (front in BOTH and behind in BOTH)
+        assert (await handle.result()).text == "6"
+        if behind in BOTH:
+            assert (await client.call_tool("slow__square", {"n": 6})).text == "36"
+        else:
+            with pytest.raises(McpError, match=r"square runs only as a task"):
+                await client.call_tool("slow__square", {"n": 6})
 
 
 @pytest.mark.parametrize("behind", BOTH)
