@@ -49,6 +49,7 @@ features = [
     "navigation.tabs",
     "navigation.sections",
     "navigation.indexes",
+    "navigation.prune",
     "navigation.top",
     "navigation.footer",
     "toc.follow",
@@ -75,15 +76,11 @@ toggle.name = "Switch to the setting of the system"
 
 [project.plugins.offline]
 
-[project.markdown_extensions.admonition]
-[project.markdown_extensions.attr_list]
 [project.markdown_extensions.tables]
-[project.markdown_extensions.md_in_html]
 [project.markdown_extensions.toc]
 permalink = true
 slugify = {{ object = "pymdownx.slugs.slugify", kwds = {{ case = "lower" }} }}
 [project.markdown_extensions.pymdownx.highlight]
-anchor_linenums = true
 [project.markdown_extensions.pymdownx.superfences]
 [project.markdown_extensions.pymdownx.inlinehilite]
 """

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +38,7 @@ def pages() -> dict[str, str]:
         docstring_parser=griffe.Parser.google,
         docstring_options={"warnings": False},
     )
+    loader.finder = _Finder(loader.finder.search_paths, _needed())
     for name in sorted({name.partition(".")[0] for name in MODULES}):
         loader.load(name)
     loader.resolve_aliases(implicit=False, external=False)
@@ -44,6 +46,72 @@ def pages() -> dict[str, str]:
     for name in MODULES:
         found |= _module(name, loader.modules_collection[name])
     return found
+
+
+class _Finder(griffe.ModuleFinder):
+    """Finds only the modules that are needed: reading all of them takes several seconds."""
+
+    def __init__(self, search_paths: Sequence[Path], needed: set[str]) -> None:
+        super().__init__(search_paths)
+        self._needed = needed
+
+    def submodules(self, module: griffe.Module) -> list[tuple[tuple[str, ...], Path]]:
+        """Return the needed modules below a package."""
+        return [
+            (parts, path)
+            for parts, path in super().submodules(module)
+            if ".".join((module.path, *parts)) in self._needed
+        ]
+
+
+def _needed() -> set[str]:
+    """The modules with a page, those that define the names they export, and their packages."""
+    needed: set[str] = set()
+    waiting = list(MODULES)
+    while waiting:
+        name = waiting.pop()
+        file = _file(name) if name not in needed else None
+        if file is not None:
+            needed.add(name)
+            waiting += filter(None, [name.rpartition(".")[0]])
+            waiting += _origins(name, file)
+    return needed
+
+
+def _file(module: str) -> Path | None:
+    """The file of a module; None if there is none."""
+    for folder in (ROOT / "packages").glob("*/src"):
+        place = folder.joinpath(*module.split("."))
+        for path in (place / "__init__.py", place.with_suffix(".py")):
+            if path.is_file():
+                return path
+    return None
+
+
+def _origins(module: str, file: Path) -> Iterator[str]:
+    """The modules that a module imports exported names from."""
+    package = module if file.name == "__init__.py" else module.rpartition(".")[0]
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    exported = _exported(tree)
+    for node in ast.walk(tree) if exported else ():
+        if isinstance(node, ast.ImportFrom):
+            names = {alias.asname or alias.name for alias in node.names}
+            if names & exported:
+                above = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = above if node.level else []
+                origin = ".".join([*base, *filter(None, [node.module])])
+                yield origin
+                yield from (f"{origin}.{alias.name}" for alias in node.names)
+
+
+def _exported(tree: ast.Module) -> set[str]:
+    """The names in `__all__`; none if there is no such list."""
+    for node in tree.body:
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        value = getattr(node, "value", None)
+        if isinstance(target, ast.Name) and target.id == "__all__" and value is not None:
+            return {one.value for one in ast.walk(value) if isinstance(one, ast.Constant)}
+    return set()
 
 
 def public(module: griffe.Module) -> list[str]:

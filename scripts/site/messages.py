@@ -402,7 +402,7 @@ def messages() -> list[Message]:
         (kind, text)
         for package in PACKAGES
         for path in sorted((ROOT / "packages" / package / "src").rglob("*.py"))
-        for kind, text in _raised(ast.parse(path.read_text(encoding="utf-8")))
+        for kind, text in _raised(path.read_text(encoding="utf-8"))
     }
     return [Message(kind, text, _of_class(kind) or cure(text)) for kind, text in sorted(found)]
 
@@ -442,8 +442,17 @@ def _meanings() -> dict[str, str]:
     return {**KINDS, **{kind: meaning for kind, (meaning, _) in GENERAL.items()}}
 
 
-def _raised(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    for node in ast.walk(tree):
+@cache
+def _raises() -> re.Pattern[str]:
+    """The beginning of a statement that raises an error of one of the classes."""
+    kinds = "|".join(map(re.escape, (*KINDS, *GENERAL, _INVALID_GRANT)))
+    return re.compile(rf"\braise\s+(?:[\w.]+\.)?(?:{kinds})\(")
+
+
+def _raised(text: str) -> Iterator[tuple[str, str]]:
+    if not _raises().search(text):
+        return  # parsing all files takes several seconds
+    for node in ast.walk(ast.parse(text)):
         if not (isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call)):
             continue
         called = node.exc.func
