@@ -200,3 +200,16 @@ def test_commands_are_named() -> None:
     assert set(COMMANDS) <= named
     assert set(servers_here()) <= named
     assert all(revision in page("revisions.md") for revision in REVISIONS)
+
+
+def test_environment_variables_are_named() -> None:
+    """Every variable that a user can set is on a page of the documentation."""
+    sources = "\n".join(
+        path.read_text(encoding="utf-8") for path in TOP.glob("packages/*/src/**/*.py")
+    )
+    pages = "\n".join(path.read_text(encoding="utf-8") for path in TOP.glob("docs/**/*.md"))
+    read = set(re.findall(r"""["'](INTERLOCK_[A-Z_]*[A-Z])["']""", sources))
+    named = set(re.findall(r"\bINTERLOCK_[A-Z_]*[A-Z]\b", pages))
+    assert {"INTERLOCK_CONNECT_CLIENT_ID", "INTERLOCK_CONNECT_CLIENT_SECRET"} <= read
+    internal = {"INTERLOCK_NEW_KEY"}  # the host sets it for itself, to try a key that is not stored
+    assert read - named == internal

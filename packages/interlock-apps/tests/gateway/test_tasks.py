@@ -3,6 +3,11 @@ server run in the process of the principal."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
+import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +16,7 @@ from interlock import Client, Context, McpError, Principal, Server, Tasks
 from interlock.wire.revisions import REVISIONS
 from tests.gateway.behind import connected, gateway_of, names_of, settings_of
 from tests.gateway.made import client, entries, made
+from tests.gateway.running import gateway
 
 BOTH = ("2025-11-25", "2026-07-28")
 
@@ -132,3 +138,49 @@ async def test_a_task_id_leads_to_the_process_of_its_principal(
         for each in clients:
             await each.aclose()
     assert len(processes) == 2
+
+
+LASTING = """
+import asyncio, os
+from pathlib import Path
+from interlock import Server, Tasks
+
+server = Server("lasting", extensions=[Tasks()])
+
+@server.tool(task="optional")
+async def work() -> str:
+    with open("started.txt", "a") as file:
+        file.write(f"{os.getppid()}\\n")
+    while not Path("go").exists():
+        await asyncio.sleep(0.02)
+    return "done"
+
+server.run()
+"""
+
+
+@pytest.mark.slow
+async def test_a_killed_worker_ends_the_tasks_of_its_personal_servers(tmp_path: Path) -> None:
+    """The process of a principal ends with its worker, and its tasks with it. Another worker says
+    so, and does not run the tool a second time.
+    """
+    program = tmp_path / "lasting.py"
+    program.write_text(LASTING, encoding="utf-8")
+    command = json.dumps([sys.executable, str(program)])
+    settings = f"[servers.lasting]\ncommand = {command}\nshared = false\n"
+    store = f"sqlite:///{tmp_path / 'store.db'}"
+    starts = tmp_path / "started.txt"
+    async with (
+        gateway(tmp_path, settings, "--workers", "2", "--store", store) as running,
+        running.client() as client,
+    ):
+        handle = await client.start_tool("lasting__work")
+        assert handle.id is not None
+        async with asyncio.timeout(60):
+            while not (starts.exists() and starts.read_text().endswith("\n")):  # noqa: ASYNC110  # of another process
+                await asyncio.sleep(0.02)
+        os.kill(int(starts.read_text()), signal.SIGKILL)  # the worker, which this test started
+        (tmp_path / "go").touch()
+        with pytest.raises(McpError, match="not found"):
+            await handle.result()
+    assert len(starts.read_text().split()) == 1
