@@ -110,7 +110,8 @@ def _exported(tree: ast.Module) -> set[str]:
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
         value = getattr(node, "value", None)
         if isinstance(target, ast.Name) and target.id == "__all__" and value is not None:
-            return {one.value for one in ast.walk(value) if isinstance(one, ast.Constant)}
+            constants = (one for one in ast.walk(value) if isinstance(one, ast.Constant))
+            return {one.value for one in constants if isinstance(one.value, str)}
     return set()
 
 
