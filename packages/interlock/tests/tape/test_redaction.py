@@ -201,3 +201,53 @@ def test_no_pattern_matches_a_shorter_text_than_is_searched(pattern: Any, data: 
 def test_no_secret_in_short_texts(short: str) -> None:
     """The shortest that have the shape of one."""
     assert DOTS in text.without_keys(short)
+
+
+@pytest.mark.parametrize("pattern", [text._SHAPES, text._SCHEMES, text._NAMED, text._LOGIN])
+@given(data=st.data())
+def test_the_prefilter_passes_whatever_a_pattern_changes(pattern: Any, data: Any) -> None:
+    """Alone, and beside other text."""
+    key = data.draw(st.from_regex(pattern))
+    for around in (key, f"{data.draw(texts)}{key}{data.draw(texts)}"):
+        assert text.without_keys(around) == text._replace_keys(around)
+
+
+@given(st.from_regex(r"\A[a-z:/]{0,9}[?&][a-z._-]{0,4}(token|key|pass|sig)=[a-z&?]{1,9}\Z"))
+def test_the_prefilter_passes_secrets_of_a_query(query: str) -> None:
+    assert text.without_keys(query) == text._replace_keys(query)
+
+
+class SlowRedactor(FrameRedactor):
+    """Decodes each message, whatever is in it."""
+
+    def _is_suspicious(self, text: str) -> bool:
+        return True
+
+
+member_names = st.sampled_from(
+    ["password", "db_pass", "apiKey", "X-API-Key", "refresh.token", "auth-sig", "progressToken"]
+    + ["name", "uri", "keyboard", "sn", "dsn", "secrets", "Set-Cookie", "passphrase", "key"]
+)
+values = st.recursive(
+    st.sampled_from([NAMED, SHAPED, SECRET, "a:b", "see ?token=abc", "\u212a", 12345678, True, ""])
+    | texts,
+    lambda parts: st.dictionaries(member_names | texts, parts, max_size=4)
+    | st.lists(parts, max_size=3)
+    | st.dictionaries(member_names, parts, max_size=2).map(json.dumps),
+    max_leaves=8,
+)
+
+
+@given(
+    value=values,
+    separators=st.sampled_from([(",", ":"), (", ", ": "), (",", "\n: "), (" , ", "\t:")]),
+    is_ascii=st.booleans(),
+    known=st.sampled_from([[], [SECRET]]),
+)
+def test_messages_without_secrets_are_not_decoded(
+    value: Any, separators: tuple[str, str], is_ascii: bool, known: list[str]
+) -> None:
+    """A message that passes the prefilter is what it would be if it were decoded and searched."""
+    frame = json.dumps({"result": value}, separators=separators, ensure_ascii=is_ascii)
+    raw = frame.encode("utf-8", "replace")
+    assert FrameRedactor(known).frame(raw) == SlowRedactor(known).frame(raw)

@@ -108,7 +108,30 @@ _NAMED = re.compile(
 )
 _LOGIN = re.compile(r"(://[^/?#\s@:\"'<>]{0,256}:)[^/?#\s@\"'<>()`;|&{}]{1,512}(@)")
 _QUERY = re.compile(r"([?&])([A-Za-z0-9_.-]{1,64})(=)([^&;#\s\"'<>\\()`|{}$]+)")
-# Where none of these occurs, no pattern above can match.
+# The prefilter. Wherever a pattern above matches, the search beside one of these texts finds
+# something. Most messages contain few of the texts, and each search begins with its text, so that
+# this is much quicker than the patterns, which begin in many ways.
+_SIGNS = tuple(
+    (sign, re.compile(pattern, re.VERBOSE).search)
+    for sign, pattern in (
+        ("-", r"-(?: (?<=sk-)|(?<=glpat-)|(?<=xox[abeoprs]-)|(?<=xai-)|(?<=pypi-)|----BEGIN\ "
+              r" | (?i: (?<=pi-)key) )"),
+        ("_", r"_(?<=[eopusrtfkm1]_)(?=[A-Za-z0-9_]{12}) (?: (?<=k_live_)|(?<=k_test_)"
+              r" | (?<=gh[opusr]_)|(?<=github_pat_)|(?<=hf_)|(?<=gsk_)|(?<=npm_)|(?<=dop_v1_))"),
+        (".", r"\.(?: eyJ|(?<=ya29\.)|(?<=SG\.))"),
+        ("A", r"A(?: KIA|SIA|Iza)"),
+        ("B", r"B(?: earer|EARER|asic|ASIC)\s"),
+        ("b", r"b(?: earer|asic)\s"),
+        ("op", r"op\s(?<=[Dd][Pp]op\s)"),
+        ("oP", r"oP\s(?<=[Dd][Pp]oP\s)"),
+        ("z", r"z(?i: ation)"),
+        ("Z", r"Z(?i: ation)"),
+        ("?", r"\?[A-Za-z0-9_.-]{1,64}="),
+        ("&", r"&[A-Za-z0-9_.-]{1,64}="),
+        ("@", r"://[^/?\#\s@:\"'<>]{0,256}:[^/?\#\s@\"'<>()`;|&{}]{1,512}@"),
+    )
+)  # fmt: skip
+# Where none of these occurs, the patterns of shapes and of schemes cannot match.
 _MARKS = (
     "sk-",
     "k_live_",
@@ -190,7 +213,7 @@ class Redactor:
 
     def has_any(self, text: str) -> bool:
         """Whether a known value occurs in a text, in one of the ways in which it may be written."""
-        return any(form in text for form in self._forms)
+        return _has_any(text, self._forms)
 
     def beginning(self, text: str, most: int) -> str:
         """Return the first `most` characters of a text without secrets, and without the first part
@@ -263,6 +286,20 @@ def without_keys(text: str) -> str:
     """Return a text with dots in the place of what has the shape of a key, a token or a
     password.
     """
+    return _replace_keys(text) if may_have_keys(text) else text
+
+
+def may_have_keys(text: str) -> bool:
+    """Return whether a text may contain what has the shape of a key, a token or a password. It is
+    wrong in one direction only: a text for which it is false has none.
+    """
+    for sign, search in _SIGNS:  # noqa: SIM110 - a generator takes twice as long for a short text
+        if sign in text and search(text) is not None:
+            return True
+    return False
+
+
+def _replace_keys(text: str) -> str:
     if len(text) < _SHORTEST and "=" not in text and "@" not in text:
         return text
     if _has_any(text, _MARKS):

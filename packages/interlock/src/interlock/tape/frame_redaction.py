@@ -7,6 +7,7 @@ text with the shape of a key, and members of JSON objects whose name says so, su
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -42,9 +43,22 @@ _HARMLESS_MEMBERS = frozenset(
 _SECRET_ENDINGS = (
     "key", "token", "secret", "password", "passwd", "passphrase", "pwd", "auth", "authorization",
     "bearer", "credential", "credentials", "cookie", "dsn", "signature",
+    "_pass", "-pass", ".pass", "_pat", "-pat", ".pat", "_sig", "-sig", ".sig",
 )  # fmt: skip
-# The same in JSON within a string of JSON, where the quotation mark is escaped.
-_NAME_ENDINGS = (*_SECRET_ENDINGS, *(f"{ending}\\" for ending in _SECRET_ENDINGS))
+
+
+def _behind(end: str) -> str:
+    """The pattern of a place that follows one of the names."""
+    return "|".join(f"(?<={re.escape(ending)}{end})" for ending in _SECRET_ENDINGS)
+
+
+# The name of a member, in lower case. In JSON within a string of JSON, its quotation mark is
+# escaped. The first look-behind, at two characters, rules out most names: the search is quick.
+_LAST_TWO = "|".join(sorted({ending[-2:] for ending in _SECRET_ENDINGS}))
+_find_secret_name = re.compile(
+    rf"""":(?:(?<=(?:{_LAST_TWO})":)(?<!progresstoken":)(?:{_behind('":')})"""
+    rf"""|(?<=\\":)(?:{_behind(chr(92) * 2 + '":')}))"""
+).search
 # Values of variables such as DISABLE_AUTH.
 _COMMON_VALUES = frozenset(
     {"true", "false", "null", "none", "basic", "bearer", "token", "oauth", "auto", "default"}
@@ -122,14 +136,11 @@ class FrameRedactor:
         # An escaped character hides a secret from the searches above.
         if "\\" in text and ("\\u" in text or "\\/" in text or "\\\\" in text):
             return True
-        lowered = text.lower()
-        if " :" in text or "\t:" in text or "\r:" in text:
-            return any(ending in lowered for ending in _SECRET_ENDINGS)
-        # What is before `":` ends with the name of a member.
-        return any(
-            piece.endswith(_NAME_ENDINGS) and not piece.endswith("progresstoken")
-            for piece in lowered.split('":')
-        )
+        lowered = text.casefold()
+        if _find_secret_name(lowered) is not None:
+            return True
+        has_blank = " :" in text or "\t:" in text or "\r:" in text or "\n:" in text
+        return has_blank and any(ending in lowered for ending in _SECRET_ENDINGS)
 
     def _data(self, value: Any) -> Any:
         known = self._learned
