@@ -84,6 +84,12 @@ def test_a_command_of_any_length_is_looked_through_so_far() -> None:
     }
     assert {"long", "hidden", "shell"} <= found
     assert "long" not in {warned.kind for warned in command_warnings(("bash", "-c", "x" * 3_000))}
+    # Many downloads and many pipes: the search must not try each with each.
+    assert command_warnings(("curl|" * 800,)) == ()
+    programs = "| doas.exe /usr/bin/SUDO sudoku xsudo |" * 30_000
+    assert {warned.kind for warned in command_warnings(("sh", "-c", programs))} >= {"root"}
+    programs = "sudoku xsudo sudo-x su /sudo/x " * 30_000
+    assert "root" not in {warned.kind for warned in command_warnings(("sh", "-c", programs))}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from interlock.untrusted.invisible import visible_line
+from interlock.untrusted.invisible import hidden, visible_line
 from interlock_apps.fleet.threat_scan import clean, of_text, visible
 
 # Text as attackers write it: mostly of what is special here.
@@ -169,3 +169,13 @@ def test_a_mark_behind_what_is_written_out_is_shown(before: str, mark: str) -> N
     shown = visible(before + mark + "b")
     assert visible(shown) == shown
     assert shown.endswith("b")
+
+
+@given(ODD, ODD)
+def test_hidden_characters_do_not_depend_on_what_is_beyond_a_letter(one: str, two: str) -> None:
+    assert hidden(f"{one}a{two}") == hidden(f"{one}a") + hidden(f"a{two}")
+
+
+@given(ODD)
+def test_a_text_with_hidden_characters_is_shown_in_another_way(text: str) -> None:
+    assert bool(hidden(text)) == (visible(text).replace("⟨U+000D⟩", "\r") != text)

@@ -24,7 +24,7 @@ _DANGERS: tuple[tuple[str, str, str], ...] = (
     (
         "downloads",
         "It runs code that it downloads.",
-        r"\b(?:curl|wget|fetch|iwr|irm|Invoke-WebRequest|Invoke-RestMethod)\b[^;&]*\|\s*(?:sudo\s+)?(?:\S*/)?(?:ba|z|da|k"
+        r"\b(?:curl|wget|fetch|iwr|irm|Invoke-WebRequest|Invoke-RestMethod)\b[^;&]*\|\s*(?:sudo\s+)?(?:[^\s|]*/)?(?:ba|z|da|k"
         r"|fi)?(?:sh|python[\d.]*|node|perl|ruby|iex)\b|(?:\$\(|`|<\()\s*(?:curl|wget)\b|\biex\b|Invoke-Expression"
         r"|DownloadString|urlopen\([^)]*\)\.read",
     ),
@@ -73,6 +73,10 @@ _READY = [
 ]
 MOST_LINE = 4_000  # characters that are checked
 _TEMPORARY = re.compile(r"(?:/tmp/|/var/tmp/|/dev/shm/|[A-Za-z]:\\Windows\\Temp\\)", re.IGNORECASE)
+# A word of a shell's text, in lower case, that is one of these programs or a path to it.
+_ROOT_IN_SHELL = re.compile(
+    rf"(?<![^\s;&|()`'\"/\\])(?:{'|'.join(sorted(_ROOT - {'su'}))})(?:\.exe)?(?![^\s;&|()`'\"])"
+)
 _JOINED = re.compile(r"[;&|`]|\$\(|>\s*/|\n")
 
 
@@ -106,11 +110,10 @@ def command_warnings(command: Sequence[str]) -> tuple[StartWarning, ...]:
     if len(whole) > MOST_LINE:
         words = f"It has {len(whole):,} characters, and only the first {MOST_LINE:,} were checked."
         found.append(StartWarning("long", words))
-    names = [_name(word) for word in command]
+    names = [_name(word) for word in command[:3]]
     in_shell = names[0] in _SHELLS
-    inner = re.split(r"[\s;&|()`'\"]+", " ".join(command[1:])) if in_shell else []
-    as_root = any(_name(word) in _ROOT - {"su"} for word in inner)
-    if names[0] in _ROOT or as_root or "sudo" in names[:3]:
+    as_root = in_shell and _ROOT_IN_SHELL.search(" ".join(command[1:]).lower()) is not None
+    if names[0] in _ROOT or as_root or "sudo" in names:
         found.append(StartWarning("root", "It asks for administrator rights.", line))
     for kind, words, pattern in _READY:
         if seen := pattern.search(line):

@@ -129,17 +129,20 @@ def hidden(text: str) -> list[str]:
     """The characters of a text that nobody sees and that have no business there, in order."""
     if _seen(text):
         return []
-    kept: list[str] = []
     found: list[str] = []
-    for place, letter in enumerate(text):
-        if (
-            letter != "\r"
-            and _hidden(letter)
-            and not _at_home(letter, kept, text[place + 1 : place + 2])
-        ):
-            found.append(letter)
-        else:
-            kept.append(letter)
+    for run in _FOREIGN.finditer(text):
+        # Whether a character is at home depends on those before it in the run, and on one more.
+        kept = list(text[max(0, run.start() - 1) : run.start()])
+        for place in range(run.start(), run.end()):
+            letter = text[place]
+            if (
+                letter != "\r"
+                and _hidden(letter)
+                and not _at_home(letter, kept, text[place + 1 : place + 2])
+            ):
+                found.append(letter)
+            else:
+                kept.append(letter)
     return found
 
 

@@ -99,10 +99,15 @@ def test_yaml(tmp_path: Path) -> None:
 
 def test_aliases_of_yaml_that_explode() -> None:
     lines = ["openapi: 3.0.0", "a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
-    for n in range(1, 9):
+    for n in range(1, 30):
         lines.append(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]")
     with pytest.raises(OpenApiError, match="too large"):
         OpenApi("\n".join(lines).encode(), base="https://api.example")
+
+
+def test_aliases_of_yaml_that_lead_back() -> None:
+    with pytest.raises(OpenApiError, match="an alias that leads back to itself"):
+        OpenApi(b"openapi: 3.0.0\nx: &x [1, {y: *x}]\n", base="https://api.example")
 
 
 @pytest.mark.parametrize(

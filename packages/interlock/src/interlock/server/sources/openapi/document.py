@@ -177,17 +177,39 @@ class _PlainData:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._left = _MOST_NODES
+        self._sizes: dict[int, int] = {}  # nodes of each list and object; 0 while it is counted
+        self._counted: list[Any] = []  # kept, so that no other part gets the id of one
 
     def of(self, value: Any) -> Any:
-        """Return a value as JSON data."""
-        self._left -= 1
-        if self._left < 0:
+        """Return a value as JSON data.
+
+        Raises:
+            OpenApiError: Its aliases make it too large, or lead back to themselves.
+        """
+        # Counted before anything is copied: a few hundred bytes can stand for billions of nodes.
+        if self._size(value) > _MOST_NODES:
             raise OpenApiError(f"{self._name} is too large: its aliases repeat themselves")
+        return self._copied(value)
+
+    def _size(self, value: Any) -> int:
+        """The number of nodes of a value. What aliases share is looked at once."""
+        if not isinstance(value, Mapping | list | tuple):
+            return 1
+        size = self._sizes.get(id(value))
+        if size is None:
+            self._sizes[id(value)] = 0
+            self._counted.append(value)
+            parts = value.values() if isinstance(value, Mapping) else value
+            size = self._sizes[id(value)] = 1 + sum(map(self._size, parts))
+        elif not size:
+            raise OpenApiError(f"{self._name} has an alias that leads back to itself")
+        return size
+
+    def _copied(self, value: Any) -> Any:
         if isinstance(value, Mapping):
-            return {_key(name): self.of(part) for name, part in value.items()}
+            return {_key(name): self._copied(part) for name, part in value.items()}
         if isinstance(value, list | tuple):
-            return [self.of(part) for part in value]
+            return [self._copied(part) for part in value]
         if isinstance(value, datetime.date):
             return value.isoformat()
         return value
