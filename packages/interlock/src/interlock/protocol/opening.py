@@ -149,6 +149,20 @@ def is_opening_result(outcome: object) -> TypeGuard[OpeningResult]:
     return isinstance(outcome, OpeningResult)
 
 
+def answered_late(
+    discovered: t.DiscoverResult, then: Outcome | None
+) -> t.DiscoverResult | AnsweredBoth:
+    """Return the outcome of a handshake whose probe was answered after all.
+
+    Args:
+        discovered: The late answer to the probe.
+        then: The outcome of `initialize` on the same connection; None if it has none soon.
+    """
+    if isinstance(then, t.InitializeResult):
+        return AnsweredBoth(discovered, then)
+    return discovered
+
+
 def opening(
     revisions: Sequence[str] = REVISIONS,
     *,

@@ -47,7 +47,6 @@ from ..protocol.extensions import NO_EXTENSIONS, ExtensionMessages
 from ..protocol.handshake.messages import OPENED, OPENED_PARAMS, OPENING, opening_params
 from ..protocol.opening import (
     READ_SECONDS,
-    AnsweredBoth,
     CannotRestart,
     Discover,
     Handshake,
@@ -56,6 +55,7 @@ from ..protocol.opening import (
     Restart,
     Silence,
     Step,
+    answered_late,
     is_opening_result,
     opening,
 )
@@ -710,8 +710,7 @@ class OpeningSteps:
         if late is None:
             return await asyncio.shield(task)
         await asyncio.wait({task}, timeout=READ_SECONDS)
-        greeted = _result(task)
-        return AnsweredBoth(late, greeted) if isinstance(greeted, t.InitializeResult) else late
+        return answered_late(late, _result(task))
 
     def _late_discovery(self) -> t.DiscoverResult | None:
         """Return the response to the probe, if it has arrived."""

@@ -298,7 +298,7 @@ class ConnectionPool:
         if not pids:
             return
         with suppress(Exception):
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(max(self._patience, _PATIENCE)):
                 other: Connection = await self._driver.connect(
                     self._target.url, statement_cache_size=0
                 )

@@ -235,12 +235,14 @@ class Connection(asyncio.Protocol):
             self._parse(data)
             if self._queue:
                 self._run_queue()
+            self._expect_head()
         elif self._is_queued or not server.scheduler.may_start(self):
             self._wait_with(data)
         else:
             self._parse(data)
             if self._can_start():
                 self.start_next()
+            self._expect_head()
 
     def _wait_with(self, data: bytes) -> None:
         """Keep data until it is this holder's turn, because parsing takes time too."""
@@ -263,9 +265,16 @@ class Connection(asyncio.Protocol):
             parser.feed(data)
         except BadRequest as bad:
             self._refuse(bad)
+
+    def _expect_head(self) -> None:
+        """Limit the time for the rest of a head that has begun. Called once the requests before it
+        have been started: the end of one begins the wait for the next.
+        """
+        parser = self._parser
+        if parser is None or self._is_deaf or self._is_lost:
             return
         if parser.in_head and self._wait is not _Wait.HEAD:
-            self._expect(_Wait.HEAD, server.limits.head_seconds)
+            self._expect(_Wait.HEAD, self._server.limits.head_seconds)
 
     def eof_received(self) -> None:
         """Let the transport close when the client sends nothing more."""
@@ -380,16 +389,17 @@ class Connection(asyncio.Protocol):
             self._resume(_UNPARSED)
             if self._is_queued or self._is_of_another_holder():
                 return
-        if not self._can_start():
-            return
-        self._is_starting = True
-        self._current = self._queue.pop(0)
-        self._start(self._current)
-        self._is_starting = False
-        if self._pauses and len(self._queue) <= _FEW_PIPELINED:
-            self._resume_pipeline()
         if self._can_start():
-            self._wait_for_turn()
+            self._is_starting = True
+            self._current = self._queue.pop(0)
+            self._start(self._current)
+            self._is_starting = False
+            if self._pauses and len(self._queue) <= _FEW_PIPELINED:
+                self._resume_pipeline()
+            if self._can_start():
+                self._wait_for_turn()
+        if unparsed:
+            self._expect_head()
 
     def _can_start(self) -> bool:
         return (
@@ -435,6 +445,7 @@ class Connection(asyncio.Protocol):
             self._parse(b"")
             if self._queue:
                 self._run_queue()
+            self._expect_head()
         if parser is None or not parser.is_paused:
             self._resume(_PIPELINE)
 
