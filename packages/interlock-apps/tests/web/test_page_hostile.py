@@ -105,7 +105,7 @@ async def calm(stage: Stage, page: Any) -> None:
     found = await page.evaluate("""() => {
         const roots = [...document.querySelectorAll("*")].map(e => e.shadowRoot).filter(Boolean);
         const theirs = [
-            "script:not([src='static/main.js'])", "iframe", "object", "embed", "form[action]",
+            "script:not([src$='/static/main.js'])", "iframe", "object", "embed", "form[action]",
             "base", "[onerror]", "[onload]", "[onmouseover]", "[style]:not(textarea)", "body style",
         ].join();
         return [document, ...roots]

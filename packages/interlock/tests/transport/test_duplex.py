@@ -162,10 +162,14 @@ async def test_a_silent_server_is_given_up_after_the_time_allowed() -> None:
 
 
 async def test_a_slow_server_is_understood_though_its_answers_come_late() -> None:
-    """Who answers the probe is of the stateless era, however late it is; who refuses it, of the
-    other (`ERA-05`, `ERA-07`).
+    """Who answers the probe is of the stateless era, however late it is; who refuses it, or takes
+    the handshake that came meanwhile, of the other (`ERA-05`, `ERA-07`).
     """
-    for late, revision in ((DISCOVERED, NEWEST), (None, R4)):
+    for late, greeted, revision in (
+        (DISCOVERED, None, NEWEST),
+        (DISCOVERED, GREETED, R4),
+        (None, GREETED, R4),
+    ):
         ours, theirs = channel_pair()
         duplex = Duplex(ours)
         server = HandServer(theirs)
@@ -173,8 +177,10 @@ async def test_a_slow_server_is_understood_though_its_answers_come_late() -> Non
         probe = await server.next("server/discover")
         greeting = await server.next("initialize")
         server.say(
-            error(probe["id"], -32601) if late is None else answer(probe["id"], late),
-            answer(greeting["id"], GREETED),
+            *(
+                error(request["id"], -32601) if said is None else answer(request["id"], said)
+                for request, said in ((probe, late), (greeting, greeted))
+            ),
         )
         result: Opened = await opening
         assert result.revision == revision
