@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from interlock import Client, Exchange, Http, McpError, Stdio
+from interlock import Client, ClientSettings, Exchange, Http, McpError, Stdio
 from interlock import types as t
 from interlock.configs import Entry
 from interlock.doctor import ExamineOptions, examine
@@ -253,11 +253,11 @@ async def test_server(peer: ServerPeer, road: str, stage: Stage) -> None:
     """Our client, in its default mode: lists, calls with and without arguments, progress, an
     error, resources and prompts, in the revision that the row says."""
     # A server of both eras that starts slowly would be used in the older one, which is right too.
-    patience = SECONDS if peer.revisions[road] == NEWEST else None
+    settings = ClientSettings(probe_timeout=SECONDS if peer.revisions[road] == NEWEST else None)
     async with (
         asyncio.timeout(SECONDS),
         stage.served(peer, road) as reach,
-        Client(reach.target, probe_timeout=patience) as client,
+        Client(reach.target, settings=settings) as client,
     ):
         assert client.revision == peer.revisions[road]
         await offered(client, peer.offer, stage, road in peer.aside)
