@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from interlock import Answers, Client, Http, McpError, Stdio, types
+from interlock import Answers, Client, ClientSettings, Http, McpError, Stdio, types
 from tests.interop import catalogue
 from tests.interop.driver import command_of, on_the_web
 from tests.ports import free_port
@@ -153,6 +153,8 @@ async def talk(
         if road == "stdio"
         else Http(f"http://127.0.0.1:{port}/{'sse' if road == 'sse' else 'mcp'}")
     )
+    # A server of both eras that starts slowly would be used in the older one.
+    patience = 30.0 if maker.newest == "2026-07-28" else None
     talk.client = Client(
         target,
         revision=revision,
@@ -160,6 +162,7 @@ async def talk(
         on_log=talk.log,
         log_level="debug",
         timeout=30,
+        settings=ClientSettings(probe_timeout=patience),
     )
     async with contextlib.AsyncExitStack() as stack:
         if road != "stdio":
