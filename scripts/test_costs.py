@@ -65,7 +65,9 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             record = Path(folder) / "costs.jsonl"
             record.touch()
-            command = [sys.executable, "-m", "pytest", "-q", "--costs", str(record)]
+            # In one word: pytest would take the file, which exists, for a test before it knows
+            # the option.
+            command = [sys.executable, "-m", "pytest", "-q", f"--costs={record}"]
             command += given[at + 1 :] or EVERYDAY
             status = subprocess.run(command, cwd=ROOT, check=False).returncode
             lines = record.read_text("utf-8")

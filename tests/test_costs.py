@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
-from scripts.test_costs import KEYS, Cost, added, table
+from scripts.test_costs import KEYS, ROOT, Cost, added, table
 
 RECORD = [
     {"test": "tests/test_a.py::test_one[x]", "own": 1.0, "programs": 0.5, "elapsed": 9.0},
@@ -65,3 +67,10 @@ def test_each_test_is_recorded_with_the_programs_that_it_starts(
     assert own.own >= 0.08  # the clock of processes ticks every 10 ms
     assert own.programs == 0
     assert started.programs >= 0.08
+
+
+def test_the_command_runs_tests_and_prints_the_table(capfd: pytest.CaptureFixture[str]) -> None:
+    """pytest must not take the record for a test: it exists before pytest starts."""
+    command = [sys.executable, "scripts/test_costs.py", "--", "tests/test_costs.py", "-k", "added"]
+    assert subprocess.run(command, cwd=ROOT, check=False).returncode == 0
+    assert "tests/test_costs.py" in capfd.readouterr().out
